@@ -1,0 +1,209 @@
+"""What may be sent to a host: the whole policy on one page.
+
+A question leaves only if it is an argv of an allow-listed program with allow-listed options, or an HTTP request for
+an allow-listed path. Nothing here can write, install, signal or reconfigure; what is not on the page is refused.
+Two kinds of reading are refused as well: files that hold secrets, and files under /dev that block or act when read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ddprobe.errors import Refused
+from ddprobe.model import Command, Glob, HttpRequest, Question
+
+MAX_STDIN = 8 * 1024 * 1024
+MAX_CAP = 64 * 1024 * 1024
+
+_GLOB = re.compile(r"/[A-Za-z0-9_./*?\[\]+@,=:-]*\Z")
+
+# Program → its options that may stand in the argv. An option with a value lists the value's form.
+_ANY = re.compile(r"(?s).*\Z")
+_NUMBER = re.compile(r"\d{1,9}\Z")
+
+Options = dict[str, re.Pattern[str] | None]
+
+PROGRAMS: dict[str, Options] = {
+    "cat": {},
+    "head": {"-c": _NUMBER, "-n": _NUMBER},
+    "tail": {"-c": re.compile(r"\+?\d{1,12}\Z"), "-n": re.compile(r"\+?\d{1,9}\Z")},
+    "wc": {"-l": None, "-c": None},
+    "sed": {"-n": re.compile(r"\d{1,9},\d{1,9}p;\d{1,9}q\Z")},
+    "grep": {
+        "-E": None, "-F": None, "-H": None, "-I": None, "-a": None, "-c": None, "-h": None, "-i": None,
+        "-l": None, "-n": None, "-o": None, "-s": None, "-w": None, "-m": _NUMBER, "-e": _ANY,
+        "-A": _NUMBER, "-B": _NUMBER, "-C": _NUMBER,
+    },
+    "find": {
+        "-L": None, "-xdev": None, "-maxdepth": _NUMBER, "-mindepth": _NUMBER,
+        "-type": re.compile(r"[fdl]\Z"), "-name": _ANY, "-path": _ANY, "-prune": None, "-o": None,
+        "-not": None, "-print": None, "-size": re.compile(r"[+-]?\d{1,9}[ckMG]?\Z"),
+    },
+    "ls": {"-1": None, "-A": None, "-a": None, "-d": None, "-l": None, "-L": None, "-n": None},
+    "readlink": {"-f": None},
+    "stat": {"-L": None, "-c": re.compile(r"[%A-Za-z0-9 |:]*\Z")},
+    "uname": {"-a": None, "-s": None, "-r": None, "-m": None},
+    "id": {"-u": None, "-un": None},
+    "hostname": {},
+    "date": {"+%s.%N": None, "+%s": None},
+    "getconf": {},
+    "echo": {},
+    "true": {},
+}  # fmt: skip
+
+# Files that hold secrets, and places where reading does something or never ends.
+_SECRET_FILE = re.compile(
+    r"(^|/)(\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.docker|\.config/gcloud)(/|\Z)"
+    r"|(^|/)(\.netrc|\.pgpass|\.git-credentials|\.bash_history|\.zsh_history|\.python_history|\.pypirc|\.npmrc|\.env)\Z"
+    r"|(^|/)id_(rsa|dsa|ecdsa|ed25519)[^/]*\Z"
+    r"|(^|/)etc/(g?shadow|sudoers)[^/]*"
+    r"|(^|/)huggingface/(token|stored_tokens)\Z"
+    r"|\.(pem|key|p12|pfx|keytab)\Z"
+)
+_LIVE_FILE = re.compile(
+    r"^/dev/(?!null\Z)|^/proc/(kcore|kmsg|kpage\w*|sysrq-trigger)|^/proc/[^/]+/(mem|pagemap|clear_refs)\Z"
+)
+
+_ENVIRON = re.compile(r"/environ\Z")
+
+# Method, path and why. A GET is not harmless by being a GET: SGLang flushes its cache on one.
+HTTP_PATHS: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("GET", "/server_info"), ("GET", "/get_server_info"),
+        ("GET", "/model_info"), ("GET", "/get_model_info"),
+        ("GET", "/v1/loads"), ("GET", "/v1/models"), ("GET", "/metrics"),
+        ("GET", "/health"), ("GET", "/ready"), ("GET", "/ping"),
+        ("GET", "/version"), ("GET", "/load"),
+        ("GET", "/props"), ("GET", "/slots"),
+    }
+)  # fmt: skip
+_HTTP_BASE = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?\Z")
+_HTTP_HEADERS = frozenset({"accept", "content-type"})
+
+
+def check(question: Question) -> None:
+    """Raise `Refused` unless the policy allows this question. The one gate before anything leaves."""
+    if isinstance(question, Command):
+        _check_command(question)
+    else:
+        _check_http(question)
+
+
+def holds_secrets(path: str) -> bool:
+    """True for a file that no question may read."""
+    return bool(_SECRET_FILE.search(path))
+
+
+def _refuse(question: Question, why: str) -> Refused:
+    return Refused(
+        f"refused before it was sent: {why} ({str(question)[:200]!r})", "ddprobe only reads; see readonly.py"
+    )
+
+
+def _check_command(command: Command) -> None:
+    if not command.argv or not isinstance(command.argv[0], str):
+        raise _refuse(command, "no program is named")
+    program = command.argv[0]
+    options = PROGRAMS.get(program)
+    if options is None:
+        raise _refuse(command, f"the program {program!r} is not on the list")
+    if len(command.stdin) > MAX_STDIN or not 0 < command.cap <= MAX_CAP:
+        raise _refuse(command, "stdin or output cap is out of bounds")
+    for word in command.argv:
+        if "\0" in str(word):
+            raise _refuse(command, "a NUL byte in a word")
+        if isinstance(word, Glob) and not _GLOB.match(word.pattern):
+            raise _refuse(command, f"the pattern {word.pattern!r} is not a plain absolute path pattern")
+    operands = _operands(command, options)
+    extra = _EXTRA.get(program)
+    if extra is not None:
+        extra(command, operands)
+    for word in operands:
+        _check_path(command, str(word))
+
+
+def _operands(command: Command, options: Options) -> list[str | Glob]:
+    """The words that are neither options nor their values. Refuses an option that is not on the list."""
+    operands: list[str | Glob] = []
+    words = list(command.argv[1:])
+    plain = False
+    while words:
+        word = words.pop(0)
+        if plain or isinstance(word, Glob) or word in ("", "(", ")", "-") or not word.startswith(("-", "+")):
+            if word == "-":
+                raise _refuse(command, "reading stdin as a file")
+            if command.argv[0] != "find" or word not in ("(", ")"):
+                operands.append(word)
+        elif word == "--":
+            plain = True
+        elif word not in options:
+            raise _refuse(command, f"the option {word!r} of {command.argv[0]} is not on the list")
+        elif (form := options[word]) is not None:
+            value = words.pop(0) if words else None
+            if not isinstance(value, str) or not form.match(value):
+                raise _refuse(command, f"the value {value!r} of {word} is not of an allowed form")
+    return operands
+
+
+def _check_path(command: Command, word: str) -> None:
+    if holds_secrets(word):
+        raise _refuse(command, f"{word!r} looks like a file that holds secrets")
+    if _LIVE_FILE.search(word):
+        raise _refuse(command, f"reading {word!r} can block or act")
+    if _ENVIRON.search(word) and (
+        command.argv[0] != "cat" or len(command.argv) != 2 or isinstance(command.argv[1], Glob)
+    ):
+        raise _refuse(command, "an environment is read by `cat` alone, so that redaction sees it whole")
+
+
+def _no_operands(command: Command, operands: list[str | Glob]) -> None:
+    if operands:
+        raise _refuse(command, f"{command.argv[0]} takes no operands here")
+
+
+def _files_only(command: Command, operands: list[str | Glob]) -> None:
+    """Programs that would read stdin, or everything, when no file is named."""
+    if not operands:
+        raise _refuse(command, f"{command.argv[0]} without a file")
+    for word in operands:
+        if not str(word).startswith("/"):
+            raise _refuse(command, f"{str(word)!r} is not an absolute path")
+
+
+def _grep(command: Command, operands: list[str | Glob]) -> None:
+    if "-e" not in command.argv:
+        raise _refuse(command, "grep's pattern must come with -e")
+    _files_only(command, operands)
+
+
+_EXTRA: dict[str, Callable[[Command, list[str | Glob]], None]] = {
+    "cat": _files_only,
+    "head": _files_only,
+    "tail": _files_only,
+    "wc": _files_only,
+    "sed": _files_only,
+    "grep": _grep,
+    "find": _files_only,
+    "ls": _files_only,
+    "readlink": _files_only,
+    "stat": _files_only,
+    "uname": _no_operands,
+    "id": _no_operands,
+    "hostname": _no_operands,
+    "date": _no_operands,
+}
+
+
+def _check_http(request: HttpRequest) -> None:
+    if (request.method, request.path) not in HTTP_PATHS:
+        raise _refuse(request, f"{request.method} {request.path} is not on the list")
+    if not _HTTP_BASE.match(request.base):
+        raise _refuse(request, f"{request.base!r} is not scheme://address:port")
+    for name, value in request.headers:
+        if name.lower() not in _HTTP_HEADERS or re.search(r"[\r\n\0]", value):
+            raise _refuse(request, f"the header {name!r} is not on the list")
+    if b"\0" in request.body:
+        raise _refuse(request, "a NUL byte in the body")
+    if not 0 < request.cap <= MAX_CAP:
+        raise _refuse(request, "the cap is out of bounds")
