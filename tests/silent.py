@@ -1,0 +1,32 @@
+"""A report writer that keeps nothing, for tests of what runs before a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ddprobe.store import ReportWriter
+
+from ddprobe.model import Artefact, Finding, HostRecord, Report, Result, StepRecord
+
+
+class SilentWriter(ReportWriter):
+    def __init__(self) -> None:
+        pass
+
+    def answer(self, host: str, step: str, result: Result) -> None:
+        pass
+
+    def artefact_path(self, host: str, step: str, key: str) -> str:
+        return key
+
+    def artefacts(self, host: str, step: str) -> tuple[Artefact, ...]:
+        return ()
+
+    def step(self, record: StepRecord, findings: Sequence[Finding]) -> None:
+        pass
+
+    def host(self, record: HostRecord) -> None:
+        pass
+
+    def finish(self, report: Report) -> None:
+        pass
