@@ -230,7 +230,10 @@ class ModelConfig(Fact):
 
     def place(self, field: str) -> str:
         """Where a field stands in the file, or where it would."""
-        return dict(self.places).get(field, f"$.{field}")
+        known = dict(self.places)
+        if field not in known and field.startswith("rope."):
+            return f"{known.get('rope', '$.rope_scaling')}.{field.removeprefix('rope.')}"
+        return known.get(field, f"$.{field}")
 
 
 # --- installed source --------------------------------------------------------------------------------------

@@ -521,4 +521,4 @@ def exit_code(report: Report, fail_on: str = "fail") -> int:
 
 
 Progress = Callable[[str, str], None]
-"""(host, what is happening now): called as a run goes on, from any thread."""
+"""(host, what is happening now; empty when it is done with): called as a run goes on, from any thread."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from ddprobe.errors import Refused
 from ddprobe.model import Command, Glob, HttpRequest, Question
@@ -198,7 +199,7 @@ _EXTRA: dict[str, Callable[[Command, list[str | Glob]], None]] = {
 def _check_http(request: HttpRequest) -> None:
     if (request.method, request.path) not in HTTP_PATHS:
         raise _refuse(request, f"{request.method} {request.path} is not on the list")
-    if not _HTTP_BASE.match(request.base):
+    if not _HTTP_BASE.match(request.base) or not _has_port(request.base):
         raise _refuse(request, f"{request.base!r} is not scheme://address:port")
     for name, value in request.headers:
         if name.lower() not in _HTTP_HEADERS or re.search(r"[\r\n\0]", value):
@@ -207,3 +208,11 @@ def _check_http(request: HttpRequest) -> None:
         raise _refuse(request, "a NUL byte in the body")
     if not 0 < request.cap <= MAX_CAP:
         raise _refuse(request, "the cap is out of bounds")
+
+
+def _has_port(base: str) -> bool:
+    """Whether the address in brackets is one, and the port (or none) within bounds."""
+    try:
+        return urlsplit(base).port != 0
+    except ValueError:
+        return False

@@ -122,6 +122,7 @@ class _HostRun:
             finally:
                 session.close()
         self.writer.host(self.record)
+        self.progress(self.host.name, "")
 
     def _steps(self, session: Session) -> None:
         for number, step in enumerate(self.steps):

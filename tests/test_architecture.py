@@ -39,6 +39,7 @@ WORLD = {
     "fabric",
     "paramiko",
     "httpx",
+    "httpcore",
     "subprocess",
     "socket",
     "rich",

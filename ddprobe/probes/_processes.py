@@ -16,13 +16,16 @@ from ddprobe.errors import Unanswered
 from ddprobe.facts import ServerProcess
 from ddprobe.model import MIB, Cite, Command, Evidence, Glob, Host
 from ddprobe.parsing import proc
+from ddprobe.probes._ports import Ports
 from ddprobe.redact.spans import NOT_KEPT
 
 MAX_MAINS = 24
 MAX_RANKS = 64
 CMDLINE_CAP = 256 * 1024
 _NOT_KEPT = NOT_KEPT.decode()
-_LIBRARY = "/[^ ]*/(site|dist)-packages/"
+_LISTENING = ("grep", "-s", "-H", "-e", f" {proc.LISTEN} ")
+_ADDRESSES = ("grep", "-s", "-H", "-B", "1", "-e", "/32 host LOCAL")
+_LIBRARIES = ("grep", "-a", "-s", "-H", "-o", "-m", "400", "-E", "-e", "/[^ ]*/(site|dist)-packages/")
 
 
 def first(host: Host) -> tuple[Command, ...]:
@@ -80,47 +83,14 @@ def second(found: Candidates) -> tuple[Command, ...]:
         asked.append(_many("titles", "head", "-c", "512", "/dev/null", *paths(found.ranks, "cmdline")))
     if mains:
         folders = tuple(f"/proc/{pid}" for pid in mains)
-        fib = ("/proc/self/net/fib_trie",)
         links = paths(mains, "exe", "cwd", "root", "ns/mnt", "ns/net")
         asked += [
             _many("links", "ls", "-l", "-d", "/proc/self/ns/mnt", "/proc/self/ns/net", *links, *folders),
             _many("cgroup", "grep", "-a", "-s", "-H", "-e", "", *paths(mains, "cgroup")),
-            _many(
-                "listeners",
-                "grep",
-                "-s",
-                "-H",
-                "-e",
-                f" {proc.LISTEN} ",
-                *paths(mains, "net/tcp", "net/tcp6"),
-            ),
-            _many(
-                "addresses",
-                "grep",
-                "-s",
-                "-H",
-                "-B",
-                "1",
-                "-e",
-                "/32 host LOCAL",
-                *fib,
-                *paths(mains, "net/fib_trie"),
-            ),
+            _many("listeners", *_LISTENING, *paths(mains, "net/tcp", "net/tcp6")),
+            _many("addresses", *_ADDRESSES, "/proc/self/net/fib_trie", *paths(mains, "net/fib_trie")),
             _many("fd", "ls", "-l", "/dev/null", *paths(mains, "fd")),
-            _many(
-                "libraries",
-                "grep",
-                "-a",
-                "-s",
-                "-H",
-                "-o",
-                "-m",
-                "400",
-                "-E",
-                "-e",
-                _LIBRARY,
-                *paths(mains, "maps"),
-            ),
+            _many("libraries", *_LIBRARIES, *paths(mains, "maps")),
         ]
         # An environment travels alone: redaction then knows it for one, and keeps only the names on its list.
         asked += [Command(key=f"environ-{pid}", argv=("cat", f"/proc/{pid}/environ")) for pid in mains]
@@ -227,9 +197,12 @@ class _Table:
         links = self._text("links", "who owns the servers, and where they run") if found.mains else ""
         self.links, self.owners = proc.links(links), proc.owners(links)
         self.cgroups = proc.by_pid(self._text("cgroup", "which of them run in a container"))
-        self.listening = proc.by_pid(self._text("listeners", "which ports they listen on"))
-        self.addresses = proc.by_pid(self._text("addresses", "which addresses their containers have"))
-        self.fds = proc.sockets(self._text("fd", "which sockets they hold"))
+        self.ports = Ports(
+            listeners=proc.by_pid(self._text("listeners", "which ports they listen on")),
+            addresses=proc.by_pid(self._text("addresses", "which addresses their containers have")),
+            sockets=proc.sockets(self._text("fd", "which sockets they hold")),
+            links=self.links,
+        )
         self.libraries = proc.by_pid(self._text("libraries", "where their libraries are loaded from"))
         self.engine = {pid: engines.recognise(self.argv[pid]) for pid in found.mains}
 
@@ -294,7 +267,10 @@ class _Table:
             environment=environment or (),
             environment_seen=environment is not None,
             python=self._python(pid, cwd),
-            source=tuple(Cite(key, f"pid {pid}") for key in (f"cmdline-{pid}", "status", "links", "cgroup", f"environ-{pid}")),
+            source=tuple(
+                Cite(key, f"pid {pid}")
+                for key in (f"cmdline-{pid}", "status", "links", "cgroup", f"environ-{pid}")
+            ),
         )
         if f"/proc/{pid}/cwd" not in self.links:
             notes.append(
@@ -302,7 +278,8 @@ class _Table:
             )
         if server.root and not server.container:
             server = replace(server, container="mount namespace of its own")
-        server = self._with_port(server, engine, notes)
+        uid = self.status[pid].uid if pid in self.status else -1
+        server = self.ports.added(server, engine, uid, notes)
         return Running(server, engine, tuple(dict.fromkeys(self.libraries.get(pid, ()))), tuple(notes))
 
     def _root(self, pid: int) -> str:
@@ -330,65 +307,6 @@ class _Table:
         except Unanswered as error:
             notes.append(
                 f"the environment of pid {pid} cannot be seen ({error.reason}): variables that change its behaviour "
-                "(SGLANG_SIMULATE_ACC_LEN and its like) cannot be ruled out"
+                "(SGLANG_SIMULATE_ACC_LEN and its like) or where its modules come from (PYTHONPATH) cannot be ruled out"
             )
             return None
-
-    # --- ports -----------------------------------------------------------------------------------------
-
-    def _with_port(self, server: ServerProcess, engine: Engine, notes: list[str]) -> ServerProcess:
-        """Adds where it listens, and the base URL its own host would use."""
-        pid = server.pid
-        given = engine.given(server.argv, server.environment)
-        wanted = given.get("port", engine.default_port)
-        everything = proc.listeners(self.listening.get(pid, ()))
-        held = self.fds.get(pid)
-        if held is not None:
-            mine = tuple(listener for listener in everything if listener.inode in held)
-        else:
-            uid = self.status[pid].uid if pid in self.status else -1
-            mine = tuple(
-                listener for listener in everything if listener.port == wanted and listener.uid == uid
-            )
-        server = replace(server, listens=tuple(str(listener) for listener in mine))
-        chosen = next((listener for listener in mine if listener.port == wanted), None)
-        if chosen is None and len(mine) == 1:
-            chosen = mine[0]
-        if chosen is None:
-            if mine:
-                notes.append(
-                    f"pid {pid} listens on {', '.join(server.listens)} and not on port {wanted}: which to ask is unknown"
-                )
-            return server
-        address = self._address(pid, chosen, notes)
-        scheme = "https" if engine.certificate in given else "http"
-        return replace(server, base=f"{scheme}://{address}:{chosen.port}") if address else server
-
-    def _address(self, pid: int, listener: proc.Listener, notes: list[str]) -> str:
-        anywhere = listener.address in ("0.0.0.0", "::")
-        loopback = listener.address.startswith("127.") or listener.address == "::1"
-        if self._same_network(pid):
-            address = "127.0.0.1" if anywhere else listener.address
-        elif loopback:
-            notes.append(
-                f"pid {pid} listens on {listener} inside its own network: it cannot be asked from the host"
-            )
-            return ""
-        elif anywhere:
-            local = proc.local_addresses(self.addresses.get(pid, ()))
-            if not local:
-                notes.append(
-                    f"pid {pid} listens on port {listener.port} inside its own network, whose address is unknown"
-                )
-                return ""
-            address = local[0]
-        else:
-            address = listener.address
-        return f"[{address}]" if ":" in address else address
-
-    def _same_network(self, pid: int) -> bool:
-        ours, theirs = self.links.get("/proc/self/ns/net"), self.links.get(f"/proc/{pid}/ns/net")
-        if ours and theirs:
-            return ours == theirs
-        here, there = self.addresses.get(0, ()), self.addresses.get(pid, ())
-        return proc.local_addresses(here) == proc.local_addresses(there)

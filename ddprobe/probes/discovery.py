@@ -14,6 +14,10 @@ from ddprobe import engines
 from ddprobe.facts import Discovered, ServerArgs, ServerProcess, SourcePackage
 from ddprobe.model import Asked, Cite, Evidence, Host, Result
 from ddprobe.probes import _packages, _processes
+from ddprobe.probes._shelf import Installed
+
+ALSO_INSTALLED = "also installed"
+"""Origin of a package that no server was found to run from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +59,18 @@ def understand(evidence: Evidence) -> Discovery:
     for shelf in _packages.read(evidence, processes):
         engine = next(name for name, each in engines.TABLE.items() if each.package == shelf.package)
         if shelf.given:
-            packages.append(_packages.as_fact(engine, shelf.given, "the inventory"))
+            packages.append(_as_fact(engine, shelf.given, "the inventory"))
         for server, installed, why in shelf.of_servers:
             path = installed.path.removeprefix(server.root)
             servers[server.pid] = replace(server, package=path, version=installed.version)
-            packages.append(_packages.as_fact(engine, installed, why))
+            packages.append(_as_fact(engine, installed, why))
             found.append(_found("package", installed.path, why, f"near-{shelf.package}"))
         for installed in shelf.others:
-            found.append(
-                _found(
-                    "package",
-                    f"{installed.path} {installed.version}".strip(),
-                    "also installed",
-                    f"elsewhere-{shelf.package}",
-                )
-            )
+            value = f"{installed.path} {installed.version}".strip()
+            found.append(_found("package", value, ALSO_INSTALLED, f"elsewhere-{shelf.package}"))
         notes += shelf.notes
         if not packages and not any(server.engine == engine for server in servers.values()):
-            packages += [
-                _packages.as_fact(engine, installed, "installed; no server runs")
-                for installed in shelf.others
-            ]
+            packages += [_as_fact(engine, each, "installed; no server runs") for each in shelf.others]
     everything = _at_url(evidence.host, tuple(servers.values()))
     return Discovery(
         servers=everything,
@@ -99,18 +94,20 @@ def _at_url(host: Host, servers: tuple[ServerProcess, ...]) -> tuple[ServerProce
     )
 
 
+def _as_fact(engine: str, installed: Installed, origin: str) -> SourcePackage:
+    return SourcePackage(engine=engine, path=installed.path, version=installed.version, origin=origin)
+
+
 def _found(what: str, value: str, origin: str, key: str) -> Discovered:
     return Discovered(what=what, value=value, origin=origin, source=(Cite(key),))
 
 
 def _of_server(server: ServerProcess) -> tuple[Discovered, ...]:
     """What was concluded of one server, and from what."""
-    engine = engines.TABLE[server.engine]
-    found = [_found("engine", engine.title, f"command line of pid {server.pid}", f"cmdline-{server.pid}")]
+    line, key = f"command line of pid {server.pid}", f"cmdline-{server.pid}"
+    found = [_found("engine", engines.TABLE[server.engine].title, line, key)]
     if server.python:
-        found.append(
-            _found("python", server.python, f"command line of pid {server.pid}", f"cmdline-{server.pid}")
-        )
+        found.append(_found("python", server.python, line, key))
     if server.base and server.listens:
         found.append(_found("url", server.base, f"listening sockets of pid {server.pid}", "listeners"))
     return tuple(found)

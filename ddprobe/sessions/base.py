@@ -50,5 +50,5 @@ class Session(abc.ABC):
         """End whatever a question of this session left running on the host; how many there were."""
         return 0
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (a session may have nothing to give back)
         """Give the road back. Never raises."""

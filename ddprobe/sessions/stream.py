@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
+import ssl
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
+
+_PIECE = 64 * 1024
 
 
 class Stream(Protocol):
@@ -89,3 +93,58 @@ class ProcessStream:
         self._in.close()
         self._out.close()
         self._process.wait()
+
+
+class TlsStream:
+    """TLS over any stream. Every call may be repeated after a `TimeoutError`."""
+
+    def __init__(self, stream: Stream, context: ssl.SSLContext, name: str | None) -> None:
+        self._stream = stream
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self._unsent = b""
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        self._stream.settimeout(seconds)
+
+    def handshake(self) -> None:
+        self._do(self._object.do_handshake)
+
+    def recv(self, nbytes: int, /) -> bytes:
+        try:
+            return bytes(self._do(lambda: self._object.read(nbytes)))
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            return b""
+
+    def send(self, data: bytes, /) -> int:
+        self._flush()
+        taken = int(self._do(lambda: self._object.write(data), flush=False))
+        # Encrypted is taken: what the stream does not take now, the next call sends first.
+        with contextlib.suppress(TimeoutError):
+            self._flush()
+        return taken
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _do(self, act: Callable[[], Any], flush: bool = True) -> Any:
+        while True:
+            try:
+                result = act()
+            except ssl.SSLWantReadError:
+                self._flush()
+                data = self._stream.recv(_PIECE)
+                if data:
+                    self._incoming.write(data)
+                else:
+                    self._incoming.write_eof()
+                continue
+            if flush:
+                self._flush()
+            return result
+
+    def _flush(self) -> None:
+        self._unsent += self._outgoing.read()
+        while self._unsent:
+            self._unsent = self._unsent[self._stream.send(self._unsent) :]

@@ -100,6 +100,15 @@ def test_the_report_says_which_way(
         ]
 
 
+def test_the_ssh_program_falls_back_to_curl_as_well(
+    no_forwarding: real.Server, session: OpenSession, web: HttpServer
+) -> None:
+    opened = session(no_forwarding.host(transport="openssh"))
+    for result in (_ask(opened, web, "/server_info"), _ask(opened, web, "/slots")):
+        assert (result.via, result.trouble) == ("curl", "")
+    assert len([note for note in opened.connection.notes if "curl" in note]) == 1
+
+
 def test_every_byte_comes_back(road: Session, web: HttpServer) -> None:
     assert _ask(road, web, "/slots").body == BIG
 

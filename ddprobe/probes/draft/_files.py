@@ -27,7 +27,7 @@ def first(want: Wanted, place: Place) -> tuple[Command, ...]:
 
     asked = [
         Command(key=f"{want.key}-files", argv=("ls", "-1", "-A", folder)),
-        read("config", "config.json", CONFIG_CAP),
+        read("config", place.file, CONFIG_CAP),
     ]
     if want.role == "target":
         asked.append(read("tokenizer", "tokenizer_config.json", 8 * MIB))
@@ -99,7 +99,7 @@ def understand(
 ) -> Understood:
     """The model's configuration. Raises `Unanswered` when config.json is missing, cut, or no JSON object."""
     key = f"{want.key}-config"
-    path = f"{place.folder}/config.json"
+    path = f"{place.folder}/{place.file}"
     document = _document(key, path, evidence, want)
     overrides, notes = _overrides(arguments)
     read = model_config.read(document.value, overrides if want.servers else None)

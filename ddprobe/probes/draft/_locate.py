@@ -66,6 +66,7 @@ class Place:
     revision: str = ""
     key: str = ""
     """The answer it was concluded from; empty when the reference was a folder."""
+    file: str = "config.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,10 @@ def place(want: Wanted, evidence: Evidence) -> Place:
     if want.reference.endswith(".gguf"):
         raise Unanswered(want.role, f"{want.reference} is a GGUF file, which has no config.json to read")
     if want.reference.startswith("/"):
-        return Place(want.on_host(want.reference), "an absolute path")
+        path = want.on_host(want.reference)
+        if path.endswith(".json"):
+            return Place(posixpath.dirname(path), "an absolute path", file=posixpath.basename(path))
+        return Place(path, "an absolute path")
     beside = _beside(want)
     names = _names(evidence, f"{want.key}-beside")
     if beside and names and ("config.json" in names or not _is_hub_id(want.reference)):

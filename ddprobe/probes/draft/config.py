@@ -234,7 +234,7 @@ Wants = tuple[_locate.Wanted, ...]
 Questions = tuple[Question, ...]
 
 
-def _users(wants: Wants, evidence: Evidence) -> Questions:
+def _users(wants: Wants, _evidence: Evidence) -> Questions:
     return _locate.users(wants) if any(not want.reference.startswith("/") for want in wants) else ()
 
 

@@ -10,6 +10,7 @@ from ddprobe import engines
 from ddprobe.blocks import Block, Heading, Pairs, Paragraph, Table
 from ddprobe.facts import Discovered, ServerArgs, ServerProcess, ServerState
 from ddprobe.model import Fact
+from ddprobe.probes.discovery import ALSO_INSTALLED
 
 # Shown from the server's own list even when the command line does not give them.
 _WORTH_SHOWING = (
@@ -39,7 +40,7 @@ def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
     for server in servers:
         yield Heading(server.name)
         yield Pairs(_about(server))
-        yield _arguments([args for args in arguments if args.server == server.name])
+        yield from _arguments([args for args in arguments if args.server == server.name])
         yield from _environment(server)
         if server.name in states:
             yield Pairs(_state(states[server.name]), "says of itself")
@@ -47,8 +48,8 @@ def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
         if all(server.name != name for server in servers):
             yield Heading(f"{engines.TABLE[state.engine].title} at {state.base}")
             yield Pairs(_state(state), "says of itself")
-            yield _arguments([args for args in arguments if args.server == name])
-    also = [fact.value for fact in facts if isinstance(fact, Discovered) and fact.origin == "also installed"]
+            yield from _arguments([args for args in arguments if args.server == name])
+    also = [fact.value for fact in facts if isinstance(fact, Discovered) and fact.origin == ALSO_INSTALLED]
     if also:
         yield Paragraph("Also installed: " + ", ".join(also), "dim")
 
@@ -96,7 +97,7 @@ def _about(server: ServerProcess) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in named if value)
 
 
-def _arguments(arguments: list[ServerArgs]) -> Table:
+def _arguments(arguments: list[ServerArgs]) -> Iterator[Block]:
     given = next((args for args in arguments if not args.resolved), None)
     told = next((args for args in arguments if args.resolved), None)
     on_line = dict(given.values) if given else {}
@@ -114,10 +115,11 @@ def _arguments(arguments: list[ServerArgs]) -> Table:
         )
         for name in sorted(names, key=lambda name: (not name.startswith("speculative_"), name))
     )
-    if told is None:
-        caption = "The server was not asked or does not say what its defaults came to."
-        return Table(("argument", "command line"), tuple(row[:2] for row in rows), "Arguments", caption)
-    return Table(("argument", "command line", f"in force ({told.origin})"), rows, "Arguments")
+    if rows and told is None:
+        caption = "What its defaults came to is unknown: the server did not say."
+        yield Table(("argument", "command line"), tuple(row[:2] for row in rows), "Arguments", caption)
+    elif rows and told is not None:
+        yield Table(("argument", "command line", f"in force ({told.origin})"), rows, "Arguments")
 
 
 def _of_algorithm(resolved: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ hangs), and which inference servers run. Nothing here costs the host more than a
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -128,12 +129,14 @@ def _clock(evidence: Evidence) -> tuple[float | None, float | None]:
     """Host's clock minus ours, and the round trip in milliseconds; None where an answer is missing."""
     try:
         clock, after = evidence.command("clock"), evidence.command("account")
-        host_time = float(clock.text)
-    except (Unanswered, ValueError):
+        told = re.match(r"(\d+)(\.\d+)?", clock.text)
+    except Unanswered:
         return None, None
     round_trip = after.started - clock.started
-    if clock.started <= 0 or round_trip <= 0:
+    if told is None or clock.started <= 0 or round_trip <= 0:
         return None, None
+    # busybox knows no fractions of a second: its answer is right to half a second in the middle of it.
+    host_time = float(told.group()) if told.group(2) else int(told.group(1)) + 0.5
     return host_time - (clock.started + after.started) / 2, round_trip * 1000
 
 

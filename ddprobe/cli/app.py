@@ -1,0 +1,187 @@
+"""`ddprobe`: the table of commands, and the one place where errors become a line and an exit code.
+
+A command's module is imported when that command is typed: `ddprobe --help` waits for none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from ddprobe import __version__
+from ddprobe.cli import helppage
+from ddprobe.cli.plain import PlainCommand, PlainGroup, nearest, page_in_place_of_command
+from ddprobe.errors import Cancelled, DdprobeError, UsageError
+
+ABOUT = (
+    "Find out over SSH why speculative decoding misbehaves on a GPU host running SGLang, vLLM or llama.cpp."
+)
+
+# Command → where it lives under ddprobe.cli (`module:function`, or `module:app` for a family), and its line of help.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Look at hosts": {
+        "inspect-config": (
+            "inspect:inspect_config",
+            "Drafter, target and server arguments side by side, with lints.",
+        ),
+        "server": ("server:server", "Which engines run: version, arguments, model, health, load."),
+        "grep": ("source:grep", "Search the installed engine's source."),
+        "read": ("source:read", "Line ranges or whole functions of the installed source."),
+        "probe": ("probe:probe", "Run any probe by name."),
+    },
+    "Hosts and this laptop": {
+        "hosts": ("hosts:hosts", "The hosts file; with --check, who can be reached."),
+        "doctor": ("doctor:doctor", "What on this laptop would fail, and why."),
+        "probes": ("probes:probes_command", "The named probes, and their manual pages."),
+    },
+    "Reports": {
+        "report": ("report:app", "List and show what was found before."),
+    },
+    "Without a GPU host": {
+        "demo": ("demo:demo", "The main job against an embedded lab host."),
+        "lab": ("lab:app", "Keep a lab host running to try things on."),
+    },
+}
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+
+class _Program(PlainGroup):
+    """The command group that knows its commands by name and imports them on use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _command(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        sections = [
+            (title, [(name, line) for name, (_, line) in commands.items()])
+            for title, commands in SECTIONS.items()
+        ]
+        options = [o for o in self.get_params(ctx) if o.name in ("version", "help")]
+        formatter.write(helppage.of_program(ABOUT, sections, options))
+
+
+def _command(name: str) -> Any:
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(importlib.import_module(f"ddprobe.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    single = typer.Typer(add_completion=False)
+    single.command(name, cls=PlainCommand)(found)
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=_Program,
+    name="ddprobe",
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ddprobe {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> int | None:
+    return page_in_place_of_command(context)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Carry out one command line. Returns the exit code; every error is a line on stderr."""
+    debug = "--debug" in argv
+    try:
+        code = _run(list(argv))
+        sys.stdout.flush()
+        return code
+    except DdprobeError as error:
+        if debug:
+            raise
+        return _say(error.message, error.advice, error.exit_code)
+    except (KeyboardInterrupt, Cancelled):
+        return _say("interrupted", "", 130)
+    except BrokenPipeError:
+        # The reader has gone (`| head`): nothing failed, and nobody is left to tell.
+        quieten_stdout()
+        return 0
+    except OSError as error:
+        if debug:
+            raise
+        return _say(str(error), "--debug shows where", 4)
+    except Exception as error:
+        if debug:
+            raise
+        return _say(
+            f"an error in ddprobe itself: {type(error).__name__}: {error}",
+            "--debug shows where; please report it",
+            4,
+        )
+
+
+def _run(argv: list[str]) -> int:
+    program = typer.main.get_command(app)
+    try:
+        with program.make_context("ddprobe", argv) as context:
+            return int(program.invoke(context) or 0)
+    except typer.Exit as done:
+        return int(done.exit_code)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        raise _usage(error, argv) from None
+
+
+def _usage(error: Any, argv: list[str]) -> UsageError:
+    """The parser's complaint in our words, with the nearest name."""
+    typed = f"ddprobe {argv[0]}" if argv and argv[0] in COMMANDS else "ddprobe"
+    path = error.ctx.command_path if getattr(error, "ctx", None) else typed
+    see = f"see {path} --help"
+    option = getattr(error, "option_name", "")
+    if type(error).__name__ != "NoSuchOption" or error.ctx is None:
+        said = str(error.format_message()).strip().rstrip(".")
+        return UsageError(said[:1].lower() + said[1:], see)
+    known = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts if name.startswith("-")]
+    if path == "ddprobe":
+        from ddprobe.cli.options import SPELLINGS
+
+        if option in SPELLINGS:
+            return UsageError(f"{option} goes after the command", f"as in ddprobe server gpu1 {option}")
+    return UsageError(f"{path} has no option {option}", (len(option) > 2 and nearest(option, known)) or see)
+
+
+def _say(message: str, advice: str, code: int) -> int:
+    lines = [f"ddprobe: {message}"] + ([f"  {advice}"] if advice else [])
+    # What a host or a file said may hold terminal escapes.
+    text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "�", "\n".join(lines))
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+    return code
+
+
+def quieten_stdout() -> None:
+    """Send what is still to be written to stdout nowhere, so that the interpreter's end stays quiet."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process

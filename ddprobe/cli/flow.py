@@ -1,0 +1,75 @@
+"""What every look at hosts has in common: run the steps, keep the report, show it, say it in an exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ddprobe.cli import screen
+from ddprobe.cli.options import Options
+from ddprobe.model import Host, Report, Step, exit_code
+
+if TYPE_CHECKING:
+    from ddprobe.runner import Opener
+
+View = Callable[[Report, Path], None]
+"""Prints a finished run for a person; takes the report and its folder."""
+
+
+def reports_folder(options: Options) -> Path:
+    """Where reports are kept: `--reports`, $DDPROBE_REPORTS, ./reports."""
+    return Path(options.reports or os.environ.get("DDPROBE_REPORTS") or "reports").expanduser()
+
+
+def look(
+    name: str,
+    hosts: Sequence[Host],
+    steps: Sequence[Step],
+    options: Options,
+    *,
+    view: View | None = None,
+    opener: Opener | None = None,
+    lab: bool = False,
+) -> int:
+    """Run the steps on the hosts and show what came of it. Returns the exit code."""
+    report, folder = carry_out(name, hosts, steps, options, opener=opener, lab=lab)
+    try:
+        if options.json:
+            screen.show_json(report)
+        elif view is not None:
+            view(report, folder)
+        else:
+            screen.show(report, folder, options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone (`| head`); the run is whole and its exit code stands.
+        from ddprobe.cli.app import quieten_stdout
+
+        quieten_stdout()
+    return exit_code(report, options.fail_on)
+
+
+def carry_out(
+    name: str,
+    hosts: Sequence[Host],
+    steps: Sequence[Step],
+    options: Options,
+    *,
+    opener: Opener | None = None,
+    lab: bool = False,
+) -> tuple[Report, Path]:
+    """Run the steps on the hosts, with progress on a terminal. Returns the report and the folder that keeps it."""
+    from ddprobe import runner
+    from ddprobe.sessions import open_session
+    from ddprobe.store import ReportWriter
+
+    if options.debug:
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s: %(message)s")
+    writer = ReportWriter.create(reports_folder(options), name, lab=lab)
+    with screen.progress(options) as progress:
+        report = runner.run(name, hosts, steps, writer, opener or open_session, progress=progress, lab=lab)
+    return report, writer.folder

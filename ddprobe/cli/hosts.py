@@ -1,0 +1,140 @@
+"""`hosts`: the hosts file as understood, and with `--check` who of it can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ddprobe import inventory
+from ddprobe.cli import flow, screen, targets
+from ddprobe.cli.options import Hosts, Options, with_options
+from ddprobe.errors import UsageError
+from ddprobe.inventory import Inventory
+from ddprobe.model import Host, HostRecord, Report, Step
+
+
+@with_options()
+def hosts(
+    options: Options,
+    hosts: Hosts = None,
+    check: Annotated[bool, typer.Option("--check", help="Connect to each and say what answers.")] = False,
+) -> int:
+    """The hosts file; with --check connects to each host: reachable, latency, host key, engine found.
+
+    Without HOST it is about every host of the file.
+    """
+    known = targets.load(options)
+    if not hosts and known is None:
+        looked = ", ".join(str(place) for place in inventory.places())
+        raise UsageError(
+            "there is no hosts file", f"name hosts as you would for ssh, or write one (looked at {looked})"
+        )
+    chosen = inventory.select(hosts, known) if hosts else known.hosts if known else ()
+    if not check:
+        return _list(chosen, known, options)
+    from ddprobe import probes
+
+    if not chosen:
+        raise UsageError(f"{known.path if known else 'the hosts file'} has no hosts")
+    steps = [Step("reach", probes.load("host.reach")())]
+    return flow.look(
+        "hosts-check",
+        targets.limited(chosen, options),
+        steps,
+        options,
+        view=lambda report, folder: _checked(report, folder, options),
+    )
+
+
+def _list(chosen: Sequence[Host], known: Inventory | None, options: Options) -> int:
+    if options.json:
+        document = {
+            "schema": "ddprobe-hosts/1",
+            "file": known.path if known else None,
+            "default": known.default or None if known else None,
+            "groups": dict(known.groups) if known else {},
+            "hosts": [_plain(host) for host in chosen],
+        }
+        screen.dump(document)
+        return 0
+    from ddprobe.blocks import Paragraph, Table
+
+    groups = {group: set(inventory.expand(f"@{group}", known)) for group, _ in known.groups} if known else {}
+    rows = tuple(
+        (
+            host.name + (" (default)" if known and host.name == known.default else ""),
+            _address(host),
+            host.user or "",
+            host.transport,
+            host.engine or "",
+            ", ".join(host.tags),
+            ", ".join(f"@{group}" for group, members in groups.items() if host.name in members),
+        )
+        for host in chosen
+    )
+    table = Table(("host", "address", "user", "transport", "engine", "tags", "groups"), rows)
+    note = (
+        f"{known.path}: {len(known.hosts)} hosts. An empty field is as ssh_config says, or discovered."
+        if known
+        else ""
+    )
+    screen.draw([table, *([Paragraph(note, "dim")] if note else [])], options)
+    return 0
+
+
+def _plain(host: Host) -> dict[str, Any]:
+    import dataclasses
+
+    return {key: value for key, value in dataclasses.asdict(host).items() if value not in (None, ())}
+
+
+def _address(host: Host) -> str:
+    return (host.address or "") + (f":{host.port}" if host.port else "")
+
+
+def _checked(report: Report, folder: Path, options: Options) -> None:
+    from ddprobe.blocks import Paragraph, Table
+
+    rows = tuple(_row(report, record) for record in report.hosts if not record.error)
+    shown: list[Any] = []
+    if rows:
+        shown.append(Table(("host", "system", "round trip", "host key", "engines", "GPUs"), rows))
+    troubles: dict[tuple[str, str], list[str]] = {}
+    for record in report.hosts:
+        if record.error:
+            # The same trouble of several hosts is said once: their names are taken out before comparing.
+            troubles.setdefault((_without(record, record.error), record.advice), []).append(record.name)
+    for (error, advice), names in troubles.items():
+        shown.append(
+            Paragraph(f"{inventory.fold(names)}: {error}" + (f"\n  {advice}" if advice else ""), "bad")
+        )
+    reached = f"{len(rows)} of {len(report.hosts)} hosts answered."
+    shown.append(Paragraph(reached, "good" if len(rows) == len(report.hosts) else "warn"))
+    shown.append(Paragraph(str(folder), "dim"))
+    screen.draw(shown[-2:-1] if options.quiet else shown, options)
+
+
+def _without(record: HostRecord, error: str) -> str:
+    return error.removeprefix(f"{record.name}: ")
+
+
+def _row(report: Report, record: HostRecord) -> tuple[str, ...]:
+    from ddprobe.facts import Reach
+
+    facts = [fact for step in report.steps if step.host == record.name for fact in step.facts]
+    reach = next((fact for fact in facts if isinstance(fact, Reach)), None)
+    key = record.connection.host_key if record.connection else ""
+    if reach is None:
+        return (record.name, "unknown", "", key, "unknown", "unknown")
+    trip = "" if reach.round_trip_ms is None else f"{reach.round_trip_ms:.1f} ms"
+    return (
+        record.name,
+        reach.system,
+        trip,
+        key,
+        "unknown" if reach.engines is None else ", ".join(reach.engines) or "none found",
+        ", ".join(reach.gpus) or "none found",
+    )

@@ -1,0 +1,78 @@
+"""`lab`: a lab host that keeps running, to try things on."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import Annotated
+
+import typer
+
+from ddprobe.cli import screen
+from ddprobe.cli.options import Options, with_options
+from ddprobe.cli.plain import family
+
+app, command = family(
+    "lab", "Keep a lab host running to try things on: made up, on loopback, inside this process."
+)
+
+
+@command("up", "Start a lab host; Ctrl-C ends it.")
+@with_options("json", "no_color", "debug")
+def up(
+    options: Options,
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Which; `ddprobe lab scenarios` lists them."),
+    ] = None,
+) -> int:
+    """Start a lab host and say how to reach it; Ctrl-C ends it."""
+    from ddprobe import lab
+    from ddprobe.blocks import Pairs, Paragraph
+
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    with lab.up(scenario or lab.DEFAULT) as running:
+        if options.json:
+            document = {
+                "schema": "ddprobe-lab/1",
+                "lab": True,
+                "scenario": running.scenario.name,
+                "host": running.host.name,
+                "hosts_file": str(running.hosts_file),
+            }
+            screen.dump(document)
+        else:
+            rows = (
+                ("scenario", f"{running.scenario.name}: {running.scenario.about}"),
+                ("ddprobe", running.ddprobe_command),
+                ("hosts file", str(running.hosts_file)),
+                ("ssh", running.ssh_command),
+            )
+            note = Paragraph(
+                "A lab: this host is made up, listens on loopback only, and ends with Ctrl-C.", "warn"
+            )
+            screen.draw([note, Pairs(rows)], options)
+        sys.stdout.flush()
+        try:
+            ended.wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+@command("scenarios", "What the lab can play.")
+@with_options("json", "no_color", "debug")
+def scenarios(options: Options) -> int:
+    """What the lab can play."""
+    from ddprobe import lab
+    from ddprobe.blocks import Table
+
+    rows = tuple((one.name, one.about) for one in lab.scenarios())
+    if options.json:
+        document = {"schema": "ddprobe-scenarios/1", "scenarios": [{"name": n, "about": a} for n, a in rows]}
+        screen.dump(document)
+        return 0
+    screen.draw([Table(("scenario", "what it is"), rows)], options)
+    return 0

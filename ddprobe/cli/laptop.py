@@ -1,0 +1,354 @@
+"""What on this laptop would keep ddprobe from reaching a host or keeping a report. Looks, and changes nothing."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib.metadata
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ddprobe import __version__, inventory
+from ddprobe.errors import DdprobeError
+from ddprobe.inventory import Inventory
+from ddprobe.model import Host, Outcome
+
+PACKAGES = (
+    "fabric",
+    "paramiko",
+    "httpcore",
+    "typer",
+    "rich",
+    "PyYAML",
+    "pydantic",
+    "platformdirs",
+    "ClusterShell",
+)
+MIN_FREE_MIB = 200
+_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at: how it is, and what would fail because of it."""
+
+    outcome: Outcome
+    subject: str
+    says: str
+    advice: str = ""
+
+
+def checks(hosts_file: str | None, reports: Path, home: Path) -> Iterator[Check]:
+    """Every check, in the order in which a run would need the thing. `home` is where `.ssh` is."""
+    yield python()
+    yield packages()
+    yield ssh_program()
+    yield agent()
+    yield from keys(home / ".ssh")
+    yield ssh_config(home / ".ssh" / "config")
+    yield known_hosts(home / ".ssh" / "known_hosts")
+    found, check = hosts(hosts_file)
+    yield check
+    if found is not None:
+        yield from (Check(Outcome.WARN, "hosts file", warning) for warning in found.warnings)
+        for host in found.hosts:
+            yield from host_prerequisites(host)
+    yield reports_folder(reports)
+    yield terminal()
+
+
+def python() -> Check:
+    return Check(
+        Outcome.PASS if sys.version_info >= (3, 11) else Outcome.FAIL,
+        "python",
+        f"{platform.python_version()} at {sys.executable}, {platform.system()} {platform.release()}",
+        "" if sys.version_info >= (3, 11) else "ddprobe needs Python 3.11 or newer",
+    )
+
+
+def packages() -> Check:
+    """Versions of what ddprobe stands on."""
+    found, missing = [f"ddprobe {__version__}"], []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Check(
+            Outcome.FAIL, "packages", f"missing: {', '.join(missing)}", "install ddprobe again with pip"
+        )
+    return Check(Outcome.PASS, "packages", ", ".join(found))
+
+
+def ssh_program() -> Check:
+    path = shutil.which("ssh")
+    if path is None:
+        return Check(
+            Outcome.WARN,
+            "ssh",
+            "there is no ssh program: Include, Match and the like in ssh_config are not understood, and the openssh "
+            "transport (hardware keys, GSSAPI) does not work",
+            "install OpenSSH's client",
+        )
+    done = _ask("ssh", "-V")
+    if done is None or done.returncode:
+        return Check(Outcome.WARN, "ssh", f"{path} does not run", "ssh -V shows why")
+    return Check(Outcome.PASS, "ssh", f"{(done.stderr or done.stdout).strip()} at {path}")
+
+
+def agent() -> Check:
+    """Whether an agent answers, and which keys it holds: fingerprints only."""
+    if not os.environ.get("SSH_AUTH_SOCK"):
+        return Check(
+            Outcome.INFO,
+            "agent",
+            "$SSH_AUTH_SOCK is not set: keys with a passphrase are asked for on a terminal, and fail in scripts",
+        )
+    done = _ask("ssh-add", "-l")
+    if done is None:
+        return Check(Outcome.INFO, "agent", "there is no ssh-add program to ask it with")
+    if done.returncode == 0:
+        prints = [" ".join(line.split()[1::2][:1] + line.split()[-1:]) for line in done.stdout.splitlines()]
+        return Check(Outcome.PASS, "agent", f"{len(prints)} keys: {'; '.join(prints)}")
+    if done.returncode == 1:
+        return Check(Outcome.WARN, "agent", "answers, but holds no key", "ssh-add adds one")
+    return Check(
+        Outcome.WARN,
+        "agent",
+        f"$SSH_AUTH_SOCK is {os.environ['SSH_AUTH_SOCK']}, and nobody answers there",
+        "start an agent, or unset the variable",
+    )
+
+
+def keys(folder: Path) -> Iterator[Check]:
+    """Each private key of the usual names, and whether others can read it."""
+    found = (
+        sorted(p for p in folder.glob("id_*") if p.suffix != ".pub" and p.is_file())
+        if folder.is_dir()
+        else []
+    )
+    if not found:
+        yield Check(
+            Outcome.INFO,
+            "keys",
+            f"no id_* key in {folder}: only the agent's keys and those of `identity_file` are tried",
+        )
+    for path in found:
+        yield key(path, "key")
+
+
+def key(path: Path, subject: str) -> Check:
+    """One private key file: readable by the person, and by nobody else."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        head = path.read_bytes()[:4096]
+    except OSError as error:
+        return Check(Outcome.FAIL, subject, f"{path}: {error.strerror}", "login with this key will fail")
+    if mode & 0o077:
+        return Check(
+            Outcome.FAIL,
+            subject,
+            f"{path} has mode {mode:04o}: ssh refuses a key that others can read",
+            f"chmod 600 {path}",
+        )
+    kind = "with a passphrase" if _encrypted(head) else "without a passphrase"
+    public = path.with_name(path.name + ".pub")
+    if public.is_file() and public.read_bytes()[:3] == b"sk-":
+        return Check(
+            Outcome.WARN,
+            subject,
+            f"{path} is a hardware key: Paramiko cannot use it",
+            "set `transport: openssh` for its hosts",
+        )
+    return Check(Outcome.PASS, subject, f"{path}, mode {mode:04o}, {kind}")
+
+
+def _encrypted(head: bytes) -> bool:
+    """Whether a private key wants a passphrase: PEM says so in a header, OpenSSH's own form names its cipher."""
+    if b"OPENSSH PRIVATE KEY" not in head:
+        return b"ENCRYPTED" in head
+    body = b"".join(line for line in head.splitlines() if b"-----" not in line)
+    with_cipher = base64.b64decode(body[: len(body) // 4 * 4][:64] or b"")
+    return with_cipher[15:23] != b"\0\0\0\4none"
+
+
+def ssh_config(path: Path) -> Check:
+    """Whether ssh_config can be read, and what in it needs the ssh program."""
+    if not path.exists():
+        return Check(Outcome.PASS, "ssh_config", f"{path} does not exist; ssh's defaults hold")
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError as error:
+        return Check(
+            Outcome.FAIL, "ssh_config", f"{path}: {error.strerror}", "aliases and users in it are not known"
+        )
+    words = [
+        line.split(None, 1)[0].lower()
+        for line in text.splitlines()
+        if line.strip() and line.strip()[0] != "#"
+    ]
+    hard = sorted({word for word in words if word in ("include", "match")})
+    if shutil.which("ssh") is None:
+        if hard:
+            return Check(
+                Outcome.WARN,
+                "ssh_config",
+                f"{path} uses {' and '.join(hard)}, which only the ssh program understands, and there is none",
+                "install OpenSSH's client, or give address, user and jump in the hosts file",
+            )
+        return Check(Outcome.PASS, "ssh_config", f"{path} is read by Paramiko's reader")
+    done = _ask("ssh", "-G", "-F", str(path), "ddprobe-doctor.invalid")
+    if done is None or done.returncode:
+        said = done.stderr.strip().splitlines() if done else []
+        return Check(
+            Outcome.FAIL, "ssh_config", said[0] if said else f"ssh cannot read {path}", "ssh would fail too"
+        )
+    note = f"; {' and '.join(hard)} in it need the ssh program, which is here" if hard else ""
+    return Check(Outcome.PASS, "ssh_config", f"{path} is understood (ssh -G){note}")
+
+
+def known_hosts(path: Path) -> Check:
+    """Whether host keys are known, and whether each line of the file can be used."""
+    if not path.exists():
+        return Check(
+            Outcome.WARN,
+            "known_hosts",
+            f"{path} does not exist: strict checking refuses every host",
+            "connect once with ssh and compare the fingerprint, or set `host_key: accept-new`",
+        )
+    try:
+        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+    except OSError as error:
+        return Check(Outcome.FAIL, "known_hosts", f"{path}: {error.strerror}", "every host is refused")
+    entries = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"]
+    broken = [number for number, line in entries if not _known_key(line)]
+    if broken:
+        shown = ", ".join(map(str, broken[:10]))
+        return Check(
+            Outcome.WARN,
+            "known_hosts",
+            f"{path}: no host key in line {shown}; such lines are passed over",
+            "see sshd(8)",
+        )
+    return Check(Outcome.PASS, "known_hosts", f"{path}, {len(entries)} keys")
+
+
+def _known_key(line: str) -> bool:
+    fields = line.split()
+    fields = fields[1:] if fields[0].startswith("@") else fields
+    if len(fields) < 3:
+        return False
+    try:
+        return len(base64.b64decode(fields[2], validate=True)) > 20
+    except (binascii.Error, ValueError):
+        return False
+
+
+def hosts(hosts_file: str | None) -> tuple[Inventory | None, Check]:
+    """The hosts file, if there is one and it is right."""
+    try:
+        path = inventory.find(hosts_file)
+        if path is None:
+            looked = ", ".join(str(place) for place in inventory.places())
+            return None, Check(
+                Outcome.INFO, "hosts file", f"none (looked at {looked}); a HOST is what ssh takes"
+            )
+        found = inventory.load(path)
+    except DdprobeError as error:
+        return None, Check(Outcome.FAIL, "hosts file", error.message, error.advice)
+    return found, Check(Outcome.PASS, "hosts file", f"{found.path}, {len(found.hosts)} hosts")
+
+
+def host_prerequisites(host: Host) -> Iterator[Check]:
+    """What this laptop lacks for one host of the hosts file. Nothing is sent to the host."""
+    if host.api_key_env and not os.environ.get(host.api_key_env):
+        yield Check(
+            Outcome.WARN,
+            host.name,
+            f"${host.api_key_env} is not set: its server will refuse to answer",
+            f"export {host.api_key_env}",
+        )
+    if host.transport == "local":
+        return
+    if host.identity_file:
+        check = key(Path(host.identity_file), host.name)
+        if check.outcome is not Outcome.PASS:
+            yield check
+    from ddprobe.sessions import hostkeys, sshconfig
+
+    try:
+        route = sshconfig.resolve(host)
+    except DdprobeError as error:
+        yield Check(Outcome.FAIL, host.name, error.message, error.advice)
+        return
+    yield from (Check(Outcome.WARN, host.name, note) for note in route.notes)
+    first = route.hops[0]
+    name = first.host_key_alias or (first.address if first.port == 22 else f"[{first.address}]:{first.port}")
+    files = (*first.known_hosts_files, *first.global_known_hosts_files)
+    if host.host_key == "strict" and not first.proxy_command and not hostkeys.lookup(files, name):
+        yield Check(
+            Outcome.WARN,
+            host.name,
+            f"no host key of {name} is known: strict checking will refuse it",
+            "connect once with ssh and compare the fingerprint, or set `host_key: accept-new`",
+        )
+
+
+def reports_folder(folder: Path) -> Check:
+    """Whether a report could be written, and has room."""
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Check(
+            Outcome.FAIL,
+            "reports",
+            f"{folder} cannot be written ({there} is not a folder of yours)",
+            "use --reports DIR",
+        )
+    free = shutil.disk_usage(there).free // 2**20
+    if free < MIN_FREE_MIB:
+        return Check(
+            Outcome.WARN, "reports", f"{folder}: {free} MiB free; a report may need more", "use --reports DIR"
+        )
+    return Check(Outcome.PASS, "reports", f"{folder.absolute()}, {free} MiB free")
+
+
+def terminal() -> Check:
+    """Whether the screen can show what is printed."""
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    kind = (
+        f"{shutil.get_terminal_size().columns} columns"
+        if sys.stdout.isatty()
+        else "stdout is no terminal: plain text"
+    )
+    if encoding != "utf8":
+        return Check(
+            Outcome.WARN,
+            "terminal",
+            f"{kind}, encoding {sys.stdout.encoding}: some characters are replaced",
+            "set a UTF-8 locale",
+        )
+    return Check(Outcome.PASS, "terminal", f"{kind}, UTF-8")
+
+
+def _ask(*argv: str) -> subprocess.CompletedProcess[str] | None:
+    """A local program's answer; None when it is not there or hangs."""
+    try:
+        return subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

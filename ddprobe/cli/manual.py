@@ -1,0 +1,174 @@
+"""A probe's manual page, from the probe itself: its docstring, its settings, its findings, and its source.
+
+What a probe may ask a host is read off the source that it can reach, so the page cannot promise less than is true.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING
+from typing import Any, get_args, get_origin
+
+from ddprobe import probes, readonly
+from ddprobe.blocks import Block, Heading, Pairs, Paragraph, Table
+from ddprobe.model import HttpRequest, Probe
+
+_ROOMS = ("ddprobe.probes", "ddprobe.engines", "ddprobe.parsing")
+
+
+def page(probe: type[Probe]) -> dict[str, Any]:
+    """The manual page as plain values."""
+    text = inspect.cleandoc(sys.modules[probe.__module__].__doc__ or "")
+    question, _, about = text.partition("\n")
+    programs, paths = reach(probe)
+    return {
+        "name": probe.name(),
+        "question": question.strip(),
+        "about": about.strip(),
+        "settings": [
+            {
+                "name": setting.name,
+                "type": type_name(setting.type),
+                "default": None if setting.default is MISSING else setting.default,
+                "required": setting.default is MISSING,
+                "help": setting.help,
+            }
+            for setting in probes.settings(probe)
+        ],
+        "findings": [{"id": key, "about": line} for key, line in sorted(probe.findings.items())],
+        "programs": list(programs),
+        "http": list(paths),
+    }
+
+
+def overview(pages: Sequence[dict[str, Any]]) -> Table:
+    """Every probe in a line."""
+    return Table(("probe", "question"), tuple((page["name"], page["question"]) for page in pages))
+
+
+def blocks(page: dict[str, Any]) -> tuple[Block, ...]:
+    """The page as a person reads it."""
+    shown: list[Block] = [Heading(page["name"]), Paragraph(page["question"])]
+    shown += [Paragraph(part) for part in page["about"].split("\n\n") if part.strip()]
+    if page["settings"]:
+        rows = tuple(
+            (s["name"], s["type"], "required" if s["required"] else _default(s["default"]), s["help"])
+            for s in page["settings"]
+        )
+        shown.append(Table(("setting", "type", "default", "what it is"), rows, title="Settings"))
+    if page["findings"]:
+        given = tuple((f["id"], f["about"]) for f in page["findings"])
+        shown.append(
+            Table(("finding", "what it means"), given, title="Findings of its own (lints come on top)")
+        )
+    asks = [("programs", ", ".join(page["programs"]) or "none"), ("HTTP", ", ".join(page["http"]) or "none")]
+    shown.append(Pairs(tuple(asks), title="May run on a host, read-only and never more than this"))
+    return tuple(shown)
+
+
+def _default(value: Any) -> str:
+    return "" if value in (None, "", ()) else str(value)
+
+
+def type_name(kind: Any) -> str:
+    """A setting's type as a person reads it."""
+    if get_origin(kind) is tuple:
+        return f"{type_name(get_args(kind)[0])}, …"
+    parts = [type_name(part) for part in get_args(kind) if part is not type(None)]
+    return " or ".join(parts) if parts else {"str": "text", "int": "number"}.get(kind.__name__, kind.__name__)
+
+
+def reach(probe: type[Probe]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The programs and HTTP paths named in the code that the probe can reach, by name, through its imports."""
+    definitions: dict[str, list[ast.AST]] = {}
+    for module in _modules(probe.__module__):
+        for node in ast.walk(_tree(module)):
+            for name in _defines(node):
+                definitions.setdefault(name, []).append(node)
+    programs: set[str] = set()
+    paths: set[str] = set()
+    asks_http = False
+    seen: set[int] = set()
+    todo: list[ast.AST] = [_tree(probe.__module__)]
+    while todo:
+        for node in _code(todo.pop()):
+            programs |= {word for word in _words(node) if word in readonly.PROGRAMS}
+            if isinstance(node, ast.Constant):
+                paths |= {f"{m} {path}" for m, path in readonly.HTTP_PATHS if path == node.value}
+            name = (
+                node.id
+                if isinstance(node, ast.Name)
+                else node.attr
+                if isinstance(node, ast.Attribute)
+                else ""
+            )
+            asks_http = asks_http or name == HttpRequest.__name__
+            for found in definitions.get(name, ()):
+                if id(found) not in seen:
+                    seen.add(id(found))
+                    todo.append(found)
+    return tuple(sorted(programs)), tuple(sorted(paths)) if asks_http else ()
+
+
+def _code(node: ast.AST) -> Iterator[ast.AST]:
+    """All code of a module or function; of a class only what runs by itself: its other methods are reached by name."""
+    if not isinstance(node, ast.ClassDef):
+        yield from ast.walk(node)
+        return
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name.startswith("__"):
+            yield from ast.walk(item)
+
+
+def _words(node: ast.AST) -> list[Any]:
+    """The texts that may begin an argv: first in a tuple, or handed to a function that makes one of them."""
+    if isinstance(node, ast.Tuple):
+        return [item.value for item in node.elts[:1] if isinstance(item, ast.Constant)]
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") != "get":
+        return [item.value for item in node.args if isinstance(item, ast.Constant)]
+    return []
+
+
+def _defines(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Assign):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def _modules(start: str) -> set[str]:
+    """The module and all that it imports, transitively, of the rooms that hold questions."""
+    found: set[str] = set()
+    todo = [start]
+    while todo:
+        module = todo.pop()
+        if module in found or not module.startswith(_ROOMS):
+            continue
+        try:
+            source = importlib.import_module(module).__file__
+        except ModuleNotFoundError:
+            continue
+        if source is None:
+            continue
+        found.add(module)
+        for node in ast.walk(_tree(module)):
+            if isinstance(node, ast.Import):
+                todo += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                todo += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
+
+
+_TREES: dict[str, ast.Module] = {}
+
+
+def _tree(module: str) -> ast.Module:
+    if module not in _TREES:
+        _TREES[module] = ast.parse(inspect.getsource(importlib.import_module(module)))
+    return _TREES[module]

@@ -1,0 +1,71 @@
+"""What a command prints: a report or blocks for a person, or JSON alone, on stdout; progress on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ddprobe.blocks import Block
+from ddprobe.cli.options import Options
+from ddprobe.model import Progress, Report
+
+
+def draw(blocks: Iterable[Block], options: Options) -> None:
+    """Blocks for a person."""
+    from ddprobe.render import terminal
+
+    terminal.draw(blocks, colour=False if options.no_color else None)
+
+
+def show(report: Report, folder: Path, options: Options) -> None:
+    """The report for a person."""
+    from ddprobe.render import terminal
+
+    terminal.show(
+        report,
+        folder=folder,
+        verbose=options.verbose,
+        quiet=options.quiet,
+        colour=False if options.no_color else None,
+    )
+
+
+def show_json(report: Report) -> None:
+    """The report as JSON."""
+    from ddprobe.render import jsonview
+
+    _write(jsonview.text(report))
+
+
+def dump(document: Any) -> None:
+    """What is no report, as JSON."""
+    _write(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def show_markdown(report: Report) -> None:
+    """The report for a ticket or chat."""
+    from ddprobe.render import markdown
+
+    _write(markdown.text(report))
+
+
+def _write(text: str) -> None:
+    # A name that came from a host may hold what UTF-8 cannot say.
+    data = text.rstrip("\n").encode("utf-8", "replace").decode("utf-8")
+    sys.stdout.write(data + "\n")
+
+
+@contextlib.contextmanager
+def progress(options: Options) -> Iterator[Progress]:
+    """What goes on during a run, on a terminal's stderr; silent with `--json`, `-q` and in a pipe."""
+    if options.json or options.quiet or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from ddprobe.render import terminal
+
+    with terminal.progress() as running:
+        yield running

@@ -1,0 +1,16 @@
+"""`server`: which engines run on a host, and how they are."""
+
+from __future__ import annotations
+
+from ddprobe.cli import flow, targets
+from ddprobe.cli.options import Hosts, Options, with_options
+
+
+@with_options()
+def server(options: Options, hosts: Hosts = None) -> int:
+    """Which engines run on the hosts: version, arguments, model, health, load, cache, environment that matters."""
+    from ddprobe import probes
+    from ddprobe.model import Step
+
+    chosen = targets.resolve(hosts, options)
+    return flow.look("server", chosen, [Step("server", probes.load("engine.server")())], options)

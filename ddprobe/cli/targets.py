@@ -1,0 +1,40 @@
+"""From the command line's words to hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+
+from ddprobe import inventory
+from ddprobe.cli.options import Options
+from ddprobe.errors import UsageError
+from ddprobe.inventory import Inventory
+from ddprobe.model import Host
+from ddprobe.parsing import sizes
+
+
+def load(options: Options) -> Inventory | None:
+    """The inventory, if there is one. What is ignored in it is said on stderr."""
+    path = inventory.find(options.hosts_file)
+    if path is None:
+        return None
+    found = inventory.load(path)
+    for warning in found.warnings:
+        sys.stderr.write(f"ddprobe: warning: {warning}\n")
+    return found
+
+
+def resolve(words: Sequence[str] | None, options: Options) -> tuple[Host, ...]:
+    """The hosts that a command looks at, with `--timeout` applied."""
+    return limited(inventory.select(words or (), load(options)), options)
+
+
+def limited(hosts: Sequence[Host], options: Options) -> tuple[Host, ...]:
+    """The hosts with `--timeout` as the time that one question may take."""
+    if options.timeout is None:
+        return tuple(hosts)
+    seconds = sizes.duration(options.timeout)
+    if not 0 < seconds <= 3600:
+        raise UsageError(f"--timeout {options.timeout!r} is out of bounds", "above 0 and at most 1h")
+    return tuple(dataclasses.replace(host, command_timeout=seconds) for host in hosts)

@@ -1,0 +1,25 @@
+"""A made-up host: its name, its person, its files and its servers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ddprobe.lab.http import Server
+from ddprobe.lab.tree import Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """All that a question can be answered from. Nothing in it reaches the laptop's own files or processes."""
+
+    hostname: str
+    user: str
+    uid: int
+    tree: Tree
+    servers: Mapping[int, Server] = field(default_factory=dict)
+    """Inference servers by the port they listen on."""
+    kernel: str = "6.8.0-52-generic"
+    processors: int = 128
+    clock: Callable[[], float] = time.time

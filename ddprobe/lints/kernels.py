@@ -1,0 +1,156 @@
+"""Is a verify step cheap on this hardware: attention kernel, CUDA graphs, replicated KV?"""
+
+from __future__ import annotations
+
+import re
+
+from ddprobe.lints.lint import (
+    Judgement,
+    fail,
+    fine,
+    lint,
+    need,
+    note,
+    speculates_on_sglang,
+    target,
+    unknown,
+    warn,
+)
+from ddprobe.lints.served import Served, config_cite
+from ddprobe.model import Cite
+
+LONG = 16384
+"""From this context on, walking a prefix serially dominates a verify step."""
+_SM120 = re.compile(r"\bRTX PRO \d{3,4}\b.*Blackwell|\bRTX 50\d\d\b|\bGB10\b", re.IGNORECASE)
+_MLA_ELSEWHERE = re.compile(r"\b(H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b", re.IGNORECASE)
+
+
+def _knows_target(served: Served) -> bool:
+    return speculates_on_sglang(served) and served.target is not None
+
+
+def _backend(served: Served) -> tuple[str, tuple[Cite, ...]]:
+    """The backend that verifies: the prefill one, unless --speculative-attention-mode says decode."""
+    mode = "decode" if served.arg("speculative_attention_mode") == "decode" else "prefill"
+    for name in (f"{mode}_attention_backend", "attention_backend"):
+        value = served.arg(name)
+        if isinstance(value, str) and value:
+            return value, served.arg_cite(name)
+    return "", served.arg_cite("attention_backend")
+
+
+@lint(
+    "SA01",
+    "verify does not walk a long prefix serially",
+    source="verify goes through extend_attention_fwd, which has no split-KV (8 thread blocks on 188 SMs at batch 1); "
+    "sglang#39316, vllm#53930",
+    subject="launch and target",
+    applies=_knows_target,
+)
+def verify_kernel(served: Served) -> Judgement:
+    config = target(served)
+    backend, cites = _backend(served)
+    cites += config_cite(config, "kv_lora_rank")
+    mla = config.kv_lora_rank is not None
+    workstation = any(_SM120.search(gpu) for gpu in served.gpus)
+    said = f"attention backend {backend}"
+    if not backend and mla:
+        if any(_MLA_ELSEWHERE.search(gpu) for gpu in served.gpus):
+            return fine(
+                f"no attention backend is set; SGLang's default on {served.gpus[0]} is not triton", cites
+            )
+        if not workstation:
+            return unknown(
+                "the target has MLA and no attention backend is set: SGLang takes triton except on Hopper and SM100, and "
+                "the GPU is not known",
+                "set --attention-backend yourself",
+                cites,
+            )
+        backend, said = "triton", "the default attention backend, triton"
+    if backend != "triton":
+        return fine(f"verify does not run on triton ({said if backend else 'default backend'})", cites)
+    context, origin, context_cites = served.context()
+    context = need(context, "the context length served")
+    cites += context_cites
+    if context < LONG:
+        return fine(f"verify runs on triton, and the context served ({context}) stays below {LONG}", cites)
+    advice = (
+        "try --attention-backend flashinfer without a draft tree (check that greedy output stays the same), or "
+        "switch speculation off at long context"
+    )
+    summary = (
+        f"verify runs on {said}, {'MLA, ' if mla else ''}without split-KV: a step walks up to {context} tokens serially "
+        f"({origin}; trouble begins at {LONG})"
+    )
+    if mla and workstation:
+        return fail(f"{summary} on {served.gpus[0]}", advice, cites, context=context)
+    return warn(summary, advice, cites, context=context)
+
+
+@lint(
+    "SA09",
+    "decoding runs from CUDA graphs",
+    source="an eager verify step costs tens of milliseconds; tonyd2wild GLM-5.3-Flash-NVFP4-DFlash2-2x-DGX-Spark#7, "
+    "mit-han-lab/fastrl#4",
+    subject="launch",
+    applies=lambda served: speculates_on_sglang(served) and served.arg("device") != "cpu",
+)
+def cuda_graphs(served: Served) -> Judgement:
+    for name in ("disable_cuda_graph", "disable_decode_cuda_graph", "enforce_eager"):
+        if served.switched_on(name):
+            flag = f"--{name.replace('_', '-')}"
+            return fail(
+                f"{flag} is on: every step is launched kernel by kernel",
+                f"drop {flag}",
+                served.arg_cite(name),
+            )
+    graphs = served.arg("cuda_graph_config")
+    decode = graphs.get("decode") if isinstance(graphs, dict) else None
+    if isinstance(decode, dict) and decode.get("backend") == "disabled":
+        return fail(
+            "cuda_graph_config.decode.backend is disabled: every step is launched kernel by kernel",
+            "drop --cuda-graph-backend-decode disabled",
+            served.arg_cite("cuda_graph_config"),
+        )
+    most, name = served.chosen("cuda_graph_max_bs_decode"), "cuda_graph_max_bs_decode"
+    if most is None:
+        most, name = served.chosen("cuda_graph_max_bs"), "cuda_graph_max_bs"
+    running = served.number("max_running_requests")
+    if isinstance(most, int) and running is not None and most < running:
+        return warn(
+            f"--{name.replace('_', '-')} {most} is below max_running_requests {running}: larger batches run eagerly",
+            f"raise it to {running}",
+            served.arg_cite(name),
+            served.arg_cite("max_running_requests"),
+        )
+    return fine("CUDA graphs are not switched off", served.arg_cite("disable_cuda_graph"))
+
+
+@lint(
+    "SA15",
+    "tensor parallelism spreads the target's KV",
+    source="MLA's latent KV is replicated on every tensor-parallel rank",
+    subject="launch and target",
+    applies=_knows_target,
+)
+def replicated_kv(served: Served) -> Judgement:
+    config = target(served)
+    tp = served.number("tp_size") or 1
+    dcp = served.number("dcp_size") or 1
+    cites = (*served.arg_cite("tp_size"), *config_cite(config, "kv_lora_rank"))
+    if (
+        config.kv_lora_rank is not None
+        and tp > 1
+        and dcp <= 1
+        and not served.switched_on("enable_dp_attention")
+    ):
+        return note(
+            f"the target has MLA and tp_size is {tp}: its KV is replicated {tp} times, and reading it gets no faster with "
+            "more GPUs",
+            "try --dcp-size where it is supported",
+            cites,
+        )
+    return fine("the target's KV is not replicated" if tp > 1 else "tp_size 1", cites)
+
+
+LINTS = (verify_kernel, cuda_graphs, replicated_kv)

@@ -1,0 +1,169 @@
+"""What a lint is: an id, one line for its manual page, where the knowledge comes from, and a function that judges.
+
+    @lint("DC07", "the drafter is as wide as the target", source="…", subject="drafter and target", applies=drafts)
+    def hidden_size(served: Served) -> Judgement:
+        mine = need(drafter(served).hidden_size, "the drafter's hidden_size")
+        …
+
+A field that is not known ends the function through `need`, and the finding is *unknown*, with the field named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ddprobe.facts import ModelConfig
+from ddprobe.lints.served import Served, put_together
+from ddprobe.model import Cite, Fact, Finding, Outcome
+
+T = TypeVar("T")
+Measure = str | int | float | bool | None
+Subject = Callable[[Sequence[Fact]], list[Finding]]
+
+
+class NotKnown(Exception):
+    """A field that a lint needs is not known."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a lint made of one server."""
+
+    outcome: Outcome
+    summary: str
+    cites: tuple[Cite, ...] = ()
+    advice: str = ""
+    measured: tuple[tuple[str, Measure], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lint:
+    """One lint, as the table and the manual page know it."""
+
+    id: str
+    text: str
+    source: str
+    subject: str
+    applies: Callable[[Served], bool]
+    judge: Callable[[Served], Judgement | None]
+
+    def look(self, served: Served) -> Finding | None:
+        """The finding on one server; None where the lint does not apply."""
+        if not self.applies(served):
+            return None
+        try:
+            judged = self.judge(served)
+        except NotKnown as missing:
+            summary = f"not judged ({self.text}): {missing.what} is not known"
+            judged = Judgement(Outcome.UNKNOWN, summary)
+        if judged is None:
+            return None
+        return Finding(
+            id=self.id,
+            outcome=judged.outcome,
+            subject=self.subject + served.of,
+            summary=judged.summary,
+            cites=tuple(dict.fromkeys(judged.cites)),
+            measured=judged.measured,
+            advice=judged.advice,
+            source=self.source,
+        )
+
+
+def lint(
+    id: str, text: str, *, source: str, subject: str, applies: Callable[[Served], bool]
+) -> Callable[[Callable[[Served], Judgement | None]], Lint]:
+    """Turns a function that judges into a lint."""
+
+    def wrap(judge: Callable[[Served], Judgement | None]) -> Lint:
+        return Lint(id, text, source, subject, applies, judge)
+
+    return wrap
+
+
+def subject_of(lints: Sequence[Lint]) -> Subject:
+    """One function over the facts of a step for a subject's lints."""
+
+    def judge(facts: Sequence[Fact]) -> list[Finding]:
+        return [
+            finding
+            for served in put_together(facts)
+            for each in lints
+            if (finding := each.look(served)) is not None
+        ]
+
+    return judge
+
+
+def need(value: T | None, what: str) -> T:
+    """The value, or the end of the lint as *unknown*."""
+    if value is None:
+        raise NotKnown(what)
+    return value
+
+
+def drafter(served: Served) -> ModelConfig:
+    return need(served.drafter, "the drafter's config.json")
+
+
+def target(served: Served) -> ModelConfig:
+    return need(served.target, "the target's config.json")
+
+
+def fine(summary: str, *cites: tuple[Cite, ...], **measured: Measure) -> Judgement:
+    return _judgement(Outcome.PASS, summary, "", cites, measured)
+
+
+def note(summary: str, advice: str, *cites: tuple[Cite, ...], **measured: Measure) -> Judgement:
+    return _judgement(Outcome.INFO, summary, advice, cites, measured)
+
+
+def warn(summary: str, advice: str, *cites: tuple[Cite, ...], **measured: Measure) -> Judgement:
+    return _judgement(Outcome.WARN, summary, advice, cites, measured)
+
+
+def fail(summary: str, advice: str, *cites: tuple[Cite, ...], **measured: Measure) -> Judgement:
+    return _judgement(Outcome.FAIL, summary, advice, cites, measured)
+
+
+def unknown(summary: str, advice: str, *cites: tuple[Cite, ...], **measured: Measure) -> Judgement:
+    return _judgement(Outcome.UNKNOWN, summary, advice, cites, measured)
+
+
+def _judgement(
+    outcome: Outcome,
+    summary: str,
+    advice: str,
+    cites: tuple[tuple[Cite, ...], ...],
+    measured: dict[str, Measure],
+) -> Judgement:
+    flat = tuple(cite for group in cites for cite in group)
+    return Judgement(outcome, summary, flat, advice, tuple(measured.items()))
+
+
+def drafts(served: Served) -> bool:
+    """A drafter of its own whose configuration was read."""
+    return served.drafter is not None and bool(served.family)
+
+
+def drafts_blocks(served: Served) -> bool:
+    """A DFlash or DSpark drafter whose configuration was read."""
+    return served.drafter is not None and served.family in ("dflash", "dspark")
+
+
+def blocks_on_sglang(served: Served) -> bool:
+    return drafts_blocks(served) and served.on_sglang
+
+
+def drafts_on_sglang(served: Served) -> bool:
+    return drafts(served) and served.on_sglang
+
+
+def speculates_on_sglang(served: Served) -> bool:
+    return served.engine == "sglang" and bool(served.algorithm)

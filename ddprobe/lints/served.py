@@ -1,0 +1,225 @@
+"""What lints judge: one server with its arguments, its drafter and its target, put together from the facts of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ddprobe.facts import (
+    Discovered,
+    ModelConfig,
+    Reach,
+    ServerArgs,
+    ServerProcess,
+    ServerState,
+    SourcePackage,
+)
+from ddprobe.model import Cite, Fact
+from ddprobe.parsing.version import release
+
+NEWEST_READ = "0.5.23"
+"""The newest SGLang whose source these lints were read in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A server, or a drafter and target named by hand (then without name, arguments and process)."""
+
+    name: str = ""
+    engine: str = ""
+    version: str = ""
+    process: ServerProcess | None = None
+    given: ServerArgs | None = None
+    """The command line."""
+    resolved: ServerArgs | None = None
+    """As the server itself says."""
+    drafter: ModelConfig | None = None
+    target: ModelConfig | None = None
+    gpus: tuple[str, ...] = ()
+
+    # --- arguments -------------------------------------------------------------------------------------
+
+    @property
+    def arguments_known(self) -> bool:
+        return self.given is not None or self.resolved is not None
+
+    def arg(self, name: str) -> Any:
+        """An argument in force: as the server resolved it, else as it was given."""
+        value = self.resolved.get(name) if self.resolved else None
+        return value if value is not None else self.given.get(name) if self.given else None
+
+    def number(self, name: str) -> int | None:
+        """An argument in force if it is a whole number."""
+        value = self.arg(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def switched_on(self, name: str) -> bool:
+        return self.arg(name) is True
+
+    def chosen(self, name: str) -> Any:
+        """An argument as the person gave it: from the command line when that is known."""
+        return (self.given or self.resolved or _NOTHING).get(name)
+
+    def arg_cite(self, name: str) -> tuple[Cite, ...]:
+        """Where the argument in force can be checked; the arguments as a whole where it was not given."""
+        if self.resolved is not None and self.resolved.get(name) is not None:
+            return _cites(self.resolved, f"$.{name}")
+        args = self.given if self.given is not None else self.resolved
+        at = f"--{name.replace('_', '-')}" if self.given is not None else f"$.{name}"
+        return _cites(args, at if args is not None and args.get(name) is not None else "")
+
+    # --- what it does ----------------------------------------------------------------------------------
+
+    @property
+    def algorithm(self) -> str:
+        """`DFLASH`, `EAGLE3`, …; empty when the server does not speculate, or when no arguments are known."""
+        value = self.arg("speculative_algorithm")
+        if isinstance(value, str) and value.lower() not in ("", "none", "null"):
+            return value.upper()
+        return "DRAFT" if self.engine != "sglang" and self.arg("speculative_draft_model_path") else ""
+
+    @property
+    def family(self) -> str:
+        """`dflash`, `dspark`, `eagle` or `other`; empty when nothing speculates. Without arguments, by the drafter."""
+        name = self.algorithm
+        if not name:
+            if self.arguments_known or self.drafter is None:
+                return ""
+            name = " ".join(self.drafter.architectures).upper()
+            if self.drafter.target_layer_ids is not None and not any(
+                word in name for word in ("DSPARK", "EAGLE")
+            ):
+                return "dflash"
+        for word, family in (
+            ("DSPARK", "dspark"), ("DFLASH", "dflash"), ("DDTREE", "dflash"), ("MUSEGLIMMER", "dflash"), ("EAGLE", "eagle"),
+            ("NEXTN", "eagle"),
+        ):  # fmt: skip
+            if word in name:
+                return family
+        return "other"
+
+    @property
+    def on_sglang(self) -> bool:
+        """True for SGLang, and where no server is known: the drafter is then judged as SGLang would read it."""
+        return self.engine in ("", "sglang")
+
+    @property
+    def of(self) -> str:
+        return f" of {self.name}" if self.name else ""
+
+    # --- lengths ---------------------------------------------------------------------------------------
+
+    def context(self) -> tuple[int | None, str, tuple[Cite, ...]]:
+        """The context length served, in words where it comes from, and where that can be checked."""
+        given = self.number("context_length")
+        if given is not None and given > 0:
+            return given, f"the server's context_length {given}", self.arg_cite("context_length")
+        if self.target is not None and self.target.context_length is not None:
+            length = self.target.context_length
+            return length, f"the target's own length {length}", config_cite(self.target, "context_length")
+        return None, "", ()
+
+    def target_layers(self) -> int | None:
+        """Layers that a tap may name: a looped target counts each pass."""
+        if self.target is None or self.target.num_hidden_layers is None:
+            return None
+        return self.target.num_hidden_layers * (self.target.num_loops or 1)
+
+
+_NOTHING = ServerArgs(engine="", origin="")
+
+
+def config_cite(config: ModelConfig | None, *fields: str) -> tuple[Cite, ...]:
+    """Where these fields of a configuration can be checked."""
+    if config is None or not config.source:
+        return ()
+    return tuple(Cite(config.source[0].artefact, config.place(field)) for field in fields)
+
+
+def beside_cite(config: ModelConfig | None, about: str) -> tuple[Cite, ...]:
+    """The artefact read beside config.json that says something: `header`, `files`, `$.added_tokens_decoder`."""
+    sources = config.source if config is not None else ()
+    return tuple(source for source in sources if source.at.startswith(about))
+
+
+def _cites(fact: Fact | None, at: str) -> tuple[Cite, ...]:
+    return (Cite(fact.source[0].artefact, at or fact.source[0].at),) if fact and fact.source else ()
+
+
+def put_together(facts: Sequence[Fact]) -> tuple[Served, ...]:
+    """Every server among the facts, and drafters and targets that belong to none."""
+    processes = [fact for fact in facts if isinstance(fact, ServerProcess)]
+    gpus = tuple(
+        dict.fromkeys(
+            [fact.value for fact in facts if isinstance(fact, Discovered) and fact.what == "gpu"]
+            + [gpu for fact in facts if isinstance(fact, Reach) for gpu in fact.gpus]
+        )
+    )
+    found = [_of_process(process, processes, facts, gpus) for process in processes]
+    if not processes:
+        args = [fact for fact in facts if isinstance(fact, ServerArgs)]
+        for name in dict.fromkeys(arg.server for arg in args):
+            mine = [arg for arg in args if arg.server == name]
+            found.append(
+                Served(
+                    name=name,
+                    engine=mine[0].engine,
+                    version=next((arg.version for arg in mine if arg.version), ""),
+                    given=next((arg for arg in mine if not arg.resolved), None),
+                    resolved=next((arg for arg in mine if arg.resolved), None),
+                    drafter=_config(facts, "drafter", name),
+                    target=_config(facts, "target", name),
+                    gpus=gpus,
+                )
+            )
+    if not any(served.name == "" for served in found):
+        drafter, target = _config(facts, "drafter", ""), _config(facts, "target", "")
+        if drafter is not None or target is not None:
+            found.append(Served(drafter=drafter, target=target, version=_installed(facts), gpus=gpus))
+    return tuple(found)
+
+
+def _of_process(
+    process: ServerProcess, processes: list[ServerProcess], facts: Sequence[Fact], gpus: tuple[str, ...]
+) -> Served:
+    def belongs(fact: ServerArgs | ServerState) -> bool:
+        if fact.server:
+            return fact.server == process.name
+        if any(source.at == f"pid {process.pid}" for source in fact.source):
+            return True
+        return len(processes) == 1
+
+    args = [fact for fact in facts if isinstance(fact, ServerArgs) and belongs(fact)]
+    states = [fact for fact in facts if isinstance(fact, ServerState) and belongs(fact)]
+    resolved = next((arg for arg in args if arg.resolved), None)
+    told = [resolved.version if resolved else "", process.version, *(state.version for state in states)]
+    return Served(
+        name=process.name,
+        engine=process.engine,
+        version=next((version for version in told if version), ""),
+        process=process,
+        given=next((arg for arg in args if not arg.resolved), None),
+        resolved=resolved,
+        drafter=_config(facts, "drafter", process.name),
+        target=_config(facts, "target", process.name),
+        gpus=gpus,
+    )
+
+
+def _config(facts: Sequence[Fact], role: str, server: str) -> ModelConfig | None:
+    return next(
+        (f for f in facts if isinstance(f, ModelConfig) and f.role == role and f.server == server), None
+    )
+
+
+def _installed(facts: Sequence[Fact]) -> str:
+    """The version of the only SGLang installed; empty when there are several or none."""
+    versions = {f.version for f in facts if isinstance(f, SourcePackage) and f.engine == "sglang"}
+    return versions.pop() if len(versions) == 1 else ""
+
+
+def newer_than_read(version: str) -> bool:
+    """True when a version is newer than the source that these lints were read in."""
+    numbers, newest = release(version), release(NEWEST_READ)
+    return numbers is not None and newest is not None and numbers > newest

@@ -1,0 +1,194 @@
+"""The views of a report, one a file, and what they share: the report in the order in which a person reads it.
+
+Text from a host is hostile. Every view passes it through `clean`, and escapes for its own medium what is left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ddprobe import probes, reportjson
+from ddprobe.blocks import Block, Pairs, Paragraph
+from ddprobe.model import Fact, Finding, Outcome, Report, StepRecord
+
+LAB = "LAB: a simulated host inside this process. Nothing here was measured on real hardware."
+
+# --- hostile text ------------------------------------------------------------------------------------------
+
+_ESCAPE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-9;:?<=>!$ ]{0,64}[@-~]"  # colours, cursor movements
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\\\|\x9c)"  # titles, links, clipboard
+    "|\x1b[ -/]{0,4}[0-~]"
+)
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
+    "\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def clean(text: str) -> str:
+    """The text without anything that acts on a terminal or hides in it; each such thing leaves a visible mark."""
+    return _CONTROL.sub(_mark, _ESCAPE.sub("\u241b", text.replace("\r\n", "\n")))
+
+
+def line(text: str) -> str:
+    """The same, on one line."""
+    return " ".join(clean(text).split())
+
+
+def _mark(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return "\ufffd" if 0xD800 <= code < 0xE000 or code < 0xA0 else f"<U+{code:04X}>"
+
+
+# --- steps -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """A step as it turned out on one host, or on several that show the same."""
+
+    id: str
+    hosts: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    troubles: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """(host, status, reasons) of each host on which it is not `done`."""
+
+
+def steps(report: Report) -> tuple[StepView, ...]:
+    """The steps in their order, each with its hosts; hosts that show the same are one."""
+    unreachable = {host.name for host in report.hosts if host.error}
+    said = {(f.host, f.step, f"{f.subject}: {f.summary}") for f in report.findings}
+    views: dict[str, dict[tuple[Block, ...], StepView]] = {}
+    for step in report.steps:
+        if step.status == "not_run" and step.host in unreachable:
+            continue
+        shown = blocks(step)
+        reasons = tuple(r for r in step.reasons if (step.host, step.id, r) not in said)
+        troubles = () if step.status == "done" else ((step.host, step.status.replace("_", " "), reasons),)
+        alike = views.setdefault(step.id, {})
+        other = alike.get(shown) or StepView(id=step.id, hosts=(), blocks=shown, troubles=())
+        alike[shown] = dataclasses.replace(
+            other, hosts=(*other.hosts, step.host), troubles=other.troubles + troubles
+        )
+    return tuple(view for alike in views.values() for view in alike.values())
+
+
+def blocks(step: StepRecord) -> tuple[Block, ...]:
+    """What the step's probe shows of its facts. A fact or probe that this version does not know is shown plainly."""
+    known = tuple(fact for fact in step.facts if not isinstance(fact, reportjson.ForeignFact))
+    foreign = tuple(fact for fact in step.facts if isinstance(fact, reportjson.ForeignFact))
+    if not step.probe or step.status == "not_run":
+        return ()
+    try:
+        shown = tuple(_probe(step).show(known))
+    except Exception as error:
+        # Of an old report, or of one that somebody sent; the rest of it must still be seen.
+        notice = Paragraph(
+            f"{step.probe} cannot show these facts ({error}); here they are as stored.", "warn"
+        )
+        shown = (notice, *(_plain(fact) for fact in known))
+    return (*shown, *(_plain(fact) for fact in foreign))
+
+
+def _probe(step: StepRecord) -> Any:
+    kind = probes.load(step.probe)
+    given = dict(step.settings)
+    settings = {
+        setting.name: reportjson.decode(setting.type, reportjson.encode(given[setting.name], setting.type))
+        for setting in probes.settings(kind)
+        if setting.name in given
+    }
+    return kind(**settings)
+
+
+def _plain(fact: Fact) -> Block:
+    if isinstance(fact, reportjson.ForeignFact):
+        return Pairs(tuple((name, str(value)) for name, value in fact.values), title=fact.type)
+    rows = tuple((field.name, str(getattr(fact, field.name))) for field in dataclasses.fields(fact))
+    return Pairs(tuple(row for row in rows if row[0] != "source"), title=type(fact).__name__)
+
+
+# --- findings ----------------------------------------------------------------------------------------------
+
+ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.UNKNOWN, Outcome.INFO, Outcome.SKIP, Outcome.PASS)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """A finding, with every host that has it."""
+
+    finding: Finding
+    hosts: tuple[str, ...]
+
+
+def findings(report: Report) -> tuple[FindingView, ...]:
+    """Findings, the worst first; the same one on several hosts is one."""
+    folded: dict[Finding, list[str]] = {}
+    firsts: dict[Finding, Finding] = {}
+    for finding in report.findings:
+        key = dataclasses.replace(finding, host="", cites=())
+        firsts.setdefault(key, finding)
+        folded.setdefault(key, []).append(finding.host)
+    views = [FindingView(firsts[key], tuple(dict.fromkeys(hosts))) for key, hosts in folded.items()]
+    return tuple(sorted(views, key=lambda view: ORDER.index(view.finding.outcome)))
+
+
+def tally(views: Iterable[FindingView]) -> str:
+    """`1 fail, 2 warn, 14 pass`."""
+    seen = [view.finding.outcome for view in views]
+    return ", ".join(f"{seen.count(outcome)} {outcome.label}" for outcome in ORDER if outcome in seen)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 host`, `2 hosts`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def together(names: Sequence[str], most: int = 6) -> str:
+    """`gpu1, gpu2 and 3 more`."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+
+
+def duration(seconds: float) -> str:
+    """`0.8 s`, `12 s`, `3 min 20 s`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def closing(report: Report) -> str:
+    """The run in one line: `2 hosts · 3 steps · 1 fail, 2 warn · 3.2 s`."""
+    reached = sum(not host.error for host in report.hosts)
+    hosts = count(len(report.hosts), "host")
+    parts = [
+        hosts if reached == len(report.hosts) else f"{reached} of {hosts}",
+        count(len(report.steps), "step"),
+        tally(findings(report)),
+        duration(report.seconds),
+        f"{count(report.redactions, 'secret')} masked" if report.redactions else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def verdict_word(report: Report) -> str:
+    """The one word for the run: its outcome, unless it did not come to one."""
+    if report.interrupted:
+        return "interrupted"
+    if report.hosts and all(host.error for host in report.hosts):
+        return "no host reached"
+    if any(step.status == "incomplete" for step in report.steps) and report.outcome < Outcome.UNKNOWN:
+        return "incomplete"
+    return report.outcome.label if report.findings else "done"

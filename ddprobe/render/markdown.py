@@ -1,0 +1,182 @@
+"""A report as Markdown, for a ticket or a chat."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+from ddprobe import render
+from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Table
+from ddprobe.model import Finding, HostRecord, Outcome, Report
+
+_MARKS = {
+    Outcome.FAIL: "❌ fail",
+    Outcome.WARN: "⚠️ warn",
+    Outcome.UNKNOWN: "❔ unknown",
+    Outcome.INFO: "ℹ️ info",
+    Outcome.SKIP: "skip",
+    Outcome.PASS: "✅ pass",
+}
+
+
+def text(report: Report) -> str:
+    """The whole report as GitHub-flavoured Markdown, newline at the end."""
+    return "\n".join(_report(report)).strip() + "\n"
+
+
+def _report(report: Report) -> Iterator[str]:
+    yield f"# {escape(report.name)}: {render.verdict_word(report)}"
+    yield ""
+    if report.lab:
+        yield f"> **{render.LAB}**"
+        yield ""
+    began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(report.started))
+    yield f"{render.closing(report)} · {began} UTC · ddprobe {escape(report.version)}"
+    yield ""
+    yield from _findings(report)
+    for step in render.steps(report):
+        yield f"## {escape(step.id)} · {escape(render.together(step.hosts))}"
+        yield ""
+        for name, status, reasons in step.troubles:
+            where = f" on {escape(name)}" if len(step.hosts) > 1 else ""
+            yield f"**{status}**{where}" + (f": {escape('; '.join(reasons))}" if reasons else "")
+            yield ""
+        for block in step.blocks:
+            yield from _block(block)
+            yield ""
+    if report.hosts:
+        yield "## Hosts"
+        yield ""
+        yield from _row(("host", "reached by", "notes"))
+        yield "|---|---|---|"
+        for host in report.hosts:
+            yield from _row(_host(host))
+        yield ""
+
+
+def _findings(report: Report) -> Iterator[str]:
+    views = render.findings(report)
+    told = [view for view in views if view.finding.outcome not in (Outcome.PASS, Outcome.SKIP)]
+    if told:
+        yield "## Findings"
+        yield ""
+        for view in told:
+            yield from _finding(view.finding, view.hosts if len(report.hosts) > 1 else ())
+        yield ""
+    passed = [view.finding.id for view in views if view.finding.outcome is Outcome.PASS]
+    if passed:
+        yield f"{len(passed)} passed: {escape(', '.join(dict.fromkeys(passed)))}"
+        yield ""
+
+
+def _finding(finding: Finding, hosts: tuple[str, ...]) -> Iterator[str]:
+    where = f" _({escape(render.together(hosts))})_" if hosts else ""
+    yield f"- {_MARKS[finding.outcome]} **{escape(finding.id)}** {escape(finding.subject)}: {escape(finding.summary)}{where}"
+    if finding.advice:
+        yield f"  - → {escape(finding.advice)}"
+    if finding.cites:
+        places = (
+            f"{_code(cite.artefact)}{f' {escape(cite.at)}' if cite.at else ''}" for cite in finding.cites
+        )
+        yield f"  - see {', '.join(places)}"
+    if finding.source:
+        yield f"  - source: {escape(finding.source)}"
+
+
+def _host(host: HostRecord) -> tuple[str, str, str]:
+    road = host.connection
+    notes = [host.error, host.advice]
+    if host.survivors:
+        notes.append(f"{host.survivors} of ddprobe's own processes had to be ended")
+    if road is None:
+        return host.name, "not reached", ". ".join(note for note in notes if note)
+    user = f"{road.user}@" if road.user else ""
+    port = f":{road.port}" if road.port else ""
+    notes += [*road.notes, road.host_key]
+    return (
+        host.name,
+        f"{road.transport} {user}{road.address}{port}",
+        ". ".join(note for note in notes if note),
+    )
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Heading):
+        yield f"### {escape(block.text)}"
+    elif isinstance(block, Paragraph):
+        yield escape(block.text)
+    elif isinstance(block, Pairs):
+        if block.title:
+            yield f"**{escape(block.title)}**"
+            yield ""
+        yield from (f"- {escape(name)}: {escape(value)}" for name, value in block.rows)
+    elif isinstance(block, Table):
+        yield from _table(block)
+    else:
+        yield from _lines(block)
+
+
+def _table(table: Table) -> Iterator[str]:
+    if table.title:
+        yield f"**{escape(table.title)}**"
+        yield ""
+    yield from _row(table.columns)
+    yield "|" + "---|" * len(table.columns)
+    for number, row in enumerate(table.rows):
+        cells = tuple(row) + ("",) * (len(table.columns) - len(row))
+        marked = number in table.emphasis
+        yield from _row((f"▸ {cells[0]}", *cells[1:]) if marked and cells else cells)
+    if table.caption:
+        yield ""
+        yield escape(table.caption)
+
+
+def _row(cells: tuple[str, ...]) -> Iterator[str]:
+    yield "| " + " | ".join(escape(text) for text in cells) + " |"
+
+
+def _lines(code: Code) -> Iterator[str]:
+    yield f"**{escape(code.title or code.path)}**" + (f" · {escape(code.note)}" if code.note else "")
+    yield ""
+    width = len(str(code.lines[-1][0])) if code.lines else 1
+    body: list[str] = []
+    last = None
+    for number, line in code.lines:
+        if last is not None and number != last + 1:
+            body.append(f"{'⋮':>{width}}")
+        mark = "▸" if number in code.marked else " "
+        shown = render.clean(line).replace("\n", "␊")
+        body.append(f"{number:>{width}} {mark} {shown}".rstrip())
+        last = number
+    runs = re.findall(r"`+", "\n".join(body))
+    fence = "`" * max(3, 1 + max(map(len, runs), default=0))
+    yield fence + re.sub(r"[^A-Za-z0-9+-]", "", code.language)
+    yield from body
+    yield fence
+
+
+# --- escaping ----------------------------------------------------------------------------------------------
+
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_SPECIAL = re.compile(r"[\\`*|\[\]~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_BLOCK_START = re.compile(r"^(\s*)([#+=-]|\d{1,9}(?=[.)]))", re.MULTILINE)
+
+
+def escape(text: str) -> str:
+    """The text as Markdown that shows just it: no markup, no HTML; its lines are joined by hard breaks."""
+    safe = re.sub("[&<>]", lambda found: _HTML[found.group()], render.clean(text))
+    safe = _SPECIAL.sub(lambda found: "\\" + found.group(), safe)
+    safe = _BLOCK_START.sub(
+        lambda found: found.group() + "\\" if found[2].isdigit() else f"{found[1]}\\{found[2]}", safe
+    )
+    return re.sub(r"\s*\n\s*", "<br>", safe.strip())
+
+
+def _code(text: str) -> str:
+    """The text as inline code."""
+    plain = render.line(text).replace("|", "\\|")
+    runs = re.findall(r"`+", plain)
+    fence = "`" * (1 + max(map(len, runs), default=0))
+    pad = " " if plain.startswith("`") or plain.endswith("`") else ""
+    return f"{fence}{pad}{plain}{pad}{fence}"

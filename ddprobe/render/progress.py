@@ -1,0 +1,118 @@
+"""What goes on while a run is under way: one line a host on a terminal's stderr, gone when the run is over."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ddprobe import render
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+MAX_LINES = 6
+PATIENCE = 0.4
+"""Seconds before anything is drawn: what is over sooner needs no spinner."""
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Running:
+    """A `Progress`: told what each host is about, it shows that with the time it takes."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._now: dict[str, tuple[str, float]] = {}
+        self._live: Live | None = None
+        self._began = time.monotonic()
+        self._ended = False
+
+    def __call__(self, host: str, now: str) -> None:
+        with self._lock:
+            if now:
+                self._now[host] = (now, time.monotonic())
+            else:
+                self._now.pop(host, None)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """While a person is asked something (a passphrase), nothing is drawn over the question."""
+        with self._lock:
+            live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+        try:
+            yield
+        finally:
+            if live is not None:
+                self.draw()
+
+    def draw(self) -> None:
+        """Begin to draw; called once the run has taken some time."""
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=self._file, markup=False, highlight=False, emoji=False)
+        with self._lock:
+            if self._ended or self._live is not None:
+                return
+            self._live = Live(
+                get_renderable=self._lines, console=console, transient=True, refresh_per_second=8
+            )
+            live = self._live
+        live.start()
+
+    def end(self) -> None:
+        """Leave the terminal as it was."""
+        with self._lock:
+            self._ended = True
+            live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _lines(self) -> Text:
+        from rich.text import Text
+
+        at = time.monotonic()
+        with self._lock:
+            # Whoever has been at one thing the longest is what the run waits for.
+            busy = sorted(self._now.items(), key=lambda item: item[1][1])
+        frame = FRAMES[int((at - self._began) * 8) % len(FRAMES)]
+        lines = [
+            Text.assemble(
+                (f"{frame} ", "cyan"),
+                (render.line(host), "bold"),
+                f"  {render.line(now)}",
+                (f"  {at - since:.1f} s", "dim"),
+            )
+            for host, (now, since) in busy[:MAX_LINES]
+        ]
+        if len(busy) > MAX_LINES:
+            lines.append(Text(f"  and {render.count(len(busy) - MAX_LINES, 'more host')}", "dim"))
+        for text in lines:
+            text.no_wrap, text.overflow = True, "ellipsis"
+        return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+
+
+@contextlib.contextmanager
+def progress(*, file: TextIO | None = None) -> Iterator[Any]:
+    """A `Progress` for the run inside: live on a terminal, silent elsewhere."""
+    out = file or sys.stderr
+    running = Running(out)
+    if not out.isatty():
+        yield running
+        return
+    timer = threading.Timer(PATIENCE, running.draw)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield running
+    finally:
+        timer.cancel()
+        timer.join()
+        running.end()
