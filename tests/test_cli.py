@@ -33,6 +33,7 @@ from ddprobe.model import (
     Probe,
     Question,
     Result,
+    Step,
 )
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
@@ -105,7 +106,9 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("DDPROBE_HOSTS", "DDPROBE_REPORTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("ddprobe.sessions.open_session", opened)
-    monkeypatch.setattr(probes, "load", lambda name: Echo if name in ("echo", Echo.name()) else real_load(name))
+    monkeypatch.setattr(
+        probes, "load", lambda name: Echo if name in ("echo", Echo.name()) else real_load(name)
+    )
     return tmp_path
 
 
@@ -273,27 +276,39 @@ def test_a_report_is_kept_shown_and_found_again(capsys: pytest.CaptureFixture[st
     assert app.run(["report", "show", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["id"] == "ECHO"
     assert app.run(["report", "show", folder.name[:20], "--reports", "mine", "--markdown"]) == 0
-    assert "it said hello" in capsys.readouterr().out
+    assert "this is what was shown" in capsys.readouterr().out
     assert app.run(["report", "list", "--reports", "mine", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["reports"][0]["folder"] == str(folder)
     assert app.run(["report", "show", "nothing-like-it", "--reports", "mine"]) == 2
 
 
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Host, ...], Probe]]:
+    """What would have been looked at: hosts and first probe of every run."""
+    seen: list[tuple[tuple[Host, ...], Probe]] = []
+
+    def look(name: str, hosts: Sequence[Host], steps: Sequence[Step], options: object) -> int:  # noqa: ARG001
+        seen.append((tuple(hosts), steps[0].probe))
+        return 0
+
+    monkeypatch.setattr(flow, "look", look)
+    return seen
+
+
 def test_the_settings_have_the_probes_own_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Probe] = []
-    monkeypatch.setattr(flow, "look", lambda name, hosts, steps, options: made.append(steps[0].probe) or 0)  # noqa: ARG005
+    made = looked_at(monkeypatch)
     words = "probe echo h --set times=1k --set ratio=2.5 --set loud=true --set words=a,b --set outcome=x"
     assert app.run(words.split()) == 0
-    assert made == [Echo(times=1024, ratio=2.5, loud=True, words=("a", "b"), outcome="x")]
+    assert [probe for _, probe in made] == [
+        Echo(times=1024, ratio=2.5, loud=True, words=("a", "b"), outcome="x")
+    ]
 
 
 def test_timeout_and_the_hosts_file_reach_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Host] = []
-    monkeypatch.setattr(flow, "look", lambda name, hosts, steps, options: seen.extend(hosts) or 0)  # noqa: ARG005
+    seen = looked_at(monkeypatch)
     Path("hosts.yaml").write_text("default: a\nhosts: {a: {user: me, command_timeout: 9}, b: }\n")
     assert app.run(["probe", "echo", "--timeout", "2m"]) == 0
     assert app.run(["probe", "echo", "b", "other"]) == 0
-    assert seen == [
+    assert [host for hosts, _ in seen for host in hosts] == [
         Host(name="a", user="me", command_timeout=120),
         Host(name="b"),
         Host(name="other"),
@@ -304,13 +319,12 @@ def test_grep_and_read_hand_their_options_on(monkeypatch: pytest.MonkeyPatch) ->
     from ddprobe.probes.source.grep import SourceGrep
     from ddprobe.probes.source.read import SourceRead
 
-    made: list[Probe] = []
-    monkeypatch.setattr(flow, "look", lambda name, hosts, steps, options: made.append(steps[0].probe) or 0)  # noqa: ARG005
+    made = looked_at(monkeypatch)
     Path("here.py").write_text("")
     assert app.run(["grep", "a|b", "h", "--in", "srt/*", "-C", "3", "-i", "-w"]) == 0
     assert app.run(["read", "here.py:1-5,9", "h"]) == 0
     assert app.run(["read", "there.py", "--symbol", "A.b", "--context", "2", "h"]) == 0
-    assert made == [
+    assert [probe for _, probe in made] == [
         SourceGrep(pattern="a|b", in_glob="srt/*", context=3, ignore_case=True, word=True),
         SourceRead(file="here.py", ranges="1-5,9", exists_here=True),
         SourceRead(file="there.py", symbol="A.b", context=2),

@@ -10,18 +10,18 @@ from ddprobe.cli.options import Options, with_options
 
 if TYPE_CHECKING:
     from ddprobe.blocks import Block
-    from ddprobe.cli.laptop import Check
+    from ddprobe.cli.checks.check import Check
     from ddprobe.model import Outcome
 
 
 @with_options("hosts_file", "reports", "json", "fail_on", "no_color", "quiet", "verbose", "debug")
 def doctor(options: Options) -> int:
     """This laptop: agent, keys, known_hosts, config files, package versions; what would fail, and why."""
-    from ddprobe.cli import laptop
+    from ddprobe.cli import checks
     from ddprobe.model import FAIL_ON, Outcome
     from ddprobe.sessions.sshconfig import home
 
-    found = tuple(laptop.checks(options.hosts_file, flow.reports_folder(options), home()))
+    found = tuple(checks.run(options.hosts_file, flow.reports_folder(options), home()))
     worst = Outcome.worst(check.outcome for check in found)
     if options.json:
         rows = [

@@ -35,11 +35,11 @@ def hosts(
     chosen = inventory.select(hosts, known) if hosts else known.hosts if known else ()
     if not check:
         return _list(chosen, known, options)
-    from ddprobe import probes
+    from ddprobe.probes.host.reach import HostReach
 
     if not chosen:
         raise UsageError(f"{known.path if known else 'the hosts file'} has no hosts")
-    steps = [Step("reach", probes.load("host.reach")())]
+    steps = [Step("reach", HostReach())]
     return flow.look(
         "hosts-check",
         targets.limited(chosen, options),

@@ -26,11 +26,9 @@ def inspect_config(
     What is not given is found: the running server, its arguments, the Hugging Face cache. The report says what was
     found, and from what.
     """
-    from ddprobe import probes
     from ddprobe.model import Step
+    from ddprobe.probes.draft.config import DraftConfig
 
     chosen = targets.resolve(hosts, options)
     given = {name: value for name, value in (("drafter", drafter), ("target", target)) if value}
-    return flow.look(
-        "inspect-config", chosen, [Step("config", probes.load("draft.config")(**given))], options
-    )
+    return flow.look("inspect-config", chosen, [Step("config", DraftConfig(**given))], options)

@@ -71,6 +71,8 @@ def blocks(page: dict[str, Any]) -> tuple[Block, ...]:
 
 
 def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return "" if value in (None, "", ()) else str(value)
 
 

@@ -9,8 +9,8 @@ from ddprobe.cli.options import Hosts, Options, with_options
 @with_options()
 def server(options: Options, hosts: Hosts = None) -> int:
     """Which engines run on the hosts: version, arguments, model, health, load, cache, environment that matters."""
-    from ddprobe import probes
     from ddprobe.model import Step
+    from ddprobe.probes.engine.server import EngineServer
 
     chosen = targets.resolve(hosts, options)
-    return flow.look("server", chosen, [Step("server", probes.load("engine.server")())], options)
+    return flow.look("server", chosen, [Step("server", EngineServer())], options)

@@ -160,16 +160,17 @@ def _lines(code: Code) -> Iterator[str]:
 
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _SPECIAL = re.compile(r"[\\`*|\[\]~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_BLOCK_START = re.compile(r"^(\s*)([#+=-]|\d{1,9}(?=[.)]))", re.MULTILINE)
+_BLOCK_START = re.compile(
+    r"^([ \t]*)(?:([+-](?=\s|$)|#{1,6}(?=\s|$)|=+[ \t]*$|-{2,}[ \t]*$)|(\d{1,9})(?=[.)](?:\s|$)))",
+    re.MULTILINE,
+)
 
 
 def escape(text: str) -> str:
     """The text as Markdown that shows just it: no markup, no HTML; its lines are joined by hard breaks."""
     safe = re.sub("[&<>]", lambda found: _HTML[found.group()], render.clean(text))
     safe = _SPECIAL.sub(lambda found: "\\" + found.group(), safe)
-    safe = _BLOCK_START.sub(
-        lambda found: found.group() + "\\" if found[2].isdigit() else f"{found[1]}\\{found[2]}", safe
-    )
+    safe = _BLOCK_START.sub(lambda found: f"{found[1]}\\{found[2]}" if found[2] else f"{found[0]}\\", safe)
     return re.sub(r"\s*\n\s*", "<br>", safe.strip())
 
 

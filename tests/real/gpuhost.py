@@ -226,6 +226,14 @@ def gpu_host(root: Path, *, server_info: dict[str, Any] | None = None) -> Iterat
     info.update(resolved | (server_info or {}))
     info["internal_states"][0].update(resolved)
     (answers / "server_info.json").write_text(json.dumps(info))
+    model = json.loads((answers / "model_info.json").read_text())
+    model.update(
+        model_path=TARGET_ID, served_model_name=TARGET_ID, tokenizer_path=TARGET_ID, model_type="kimi_k25"
+    )
+    (answers / "model_info.json").write_text(json.dumps(model))
+    models = json.loads((answers / "v1_models.json").read_text())
+    models["data"][0].update(id=TARGET_ID, root=TARGET_ID, max_model_len=262144)
+    (answers / "v1_models.json").write_text(json.dumps(models))
     site = package.parent
     (site / "ddprobe_test_server.py").write_text(SERVER)
     (site / "zz_ddprobe_test_server.pth").write_text("import ddprobe_test_server\n")

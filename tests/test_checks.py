@@ -1,4 +1,4 @@
-"""What `doctor` says of a laptop."""
+"""What `doctor` says of a ssh."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ddprobe.cli import app, laptop
-from ddprobe.cli.laptop import Check
+from ddprobe.cli import app
+from ddprobe.cli.checks import place, ssh
+from ddprobe.cli.checks.check import Check
 from ddprobe.model import Host, Outcome
 
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
@@ -19,6 +20,7 @@ KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".ssh").mkdir()
+    monkeypatch.setattr(ssh, "SYSTEM_KNOWN_HOSTS", tmp_path / "no-such-file")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("SSH_AUTH_SOCK", "DDPROBE_HOSTS", "DDPROBE_REPORTS"):
@@ -45,7 +47,7 @@ def make_key(path: Path, passphrase: str = "", form: str = "RFC4716") -> Path:
 def test_a_key_that_others_can_read_fails(home: Path) -> None:
     path = make_key(home / ".ssh" / "id_ecdsa")
     path.chmod(0o644)
-    assert list(laptop.keys(home / ".ssh")) == [
+    assert list(ssh.keys(home / ".ssh")) == [
         Check(
             Outcome.FAIL,
             "key",
@@ -61,45 +63,45 @@ def test_a_key_that_others_can_read_fails(home: Path) -> None:
 )
 def test_a_key_says_whether_it_wants_a_passphrase(home: Path, form: str, passphrase: str, said: str) -> None:
     path = make_key(home / ".ssh" / "id_ecdsa", passphrase, form)
-    assert laptop.key(path, "key") == Check(Outcome.PASS, "key", f"{path}, mode 0600, {said}")
+    assert ssh.key(path, "key") == Check(Outcome.PASS, "key", f"{path}, mode 0600, {said}")
 
 
 def test_a_hardware_key_needs_openssh(home: Path) -> None:
     path = home / ".ssh" / "id_ed25519_sk"
     path.touch(0o600)
     path.with_name("id_ed25519_sk.pub").write_text("sk-ssh-ed25519@openssh.com AAAA")
-    [check] = laptop.keys(home / ".ssh")
+    [check] = ssh.keys(home / ".ssh")
     assert (check.outcome, check.advice) == (Outcome.WARN, "set `transport: openssh` for its hosts")
 
 
 def test_a_key_that_is_named_and_gone_fails(home: Path) -> None:
-    check = laptop.key(home / "gone", "gpu1")
+    check = ssh.key(home / "gone", "gpu1")
     assert (check.outcome, check.says) == (Outcome.FAIL, f"{home}/gone: No such file or directory")
 
 
 def test_no_keys_is_no_mistake(home: Path) -> None:
-    [check] = laptop.keys(home / ".ssh")
+    [check] = ssh.keys(home / ".ssh")
     assert check.outcome is Outcome.INFO
 
 
 def test_known_hosts_lines_that_hold_no_key_are_counted(home: Path) -> None:
     path = home / ".ssh" / "known_hosts"
-    assert laptop.known_hosts(path).outcome is Outcome.WARN
+    assert ssh.known_hosts(path).outcome is Outcome.WARN
     path.write_text(f"# a comment\n\ngpu1 ssh-ed25519 {KEY}\n@cert-authority *.lab ssh-ed25519 {KEY} ca\n")
-    assert laptop.known_hosts(path) == Check(Outcome.PASS, "known_hosts", f"{path}, 2 keys")
+    assert ssh.known_hosts(path) == Check(Outcome.PASS, "known_hosts", f"{path}, 2 keys")
     path.write_text(f"gpu1 ssh-ed25519\ngpu1 ssh-ed25519 {KEY}\ngpu2 ssh-ed25519 not-base64\n@revoked\n")
-    assert "no host key in line 1, 3, 4;" in laptop.known_hosts(path).says
+    assert "no host key in line 1, 3, 4;" in ssh.known_hosts(path).says
 
 
 def test_ssh_config_that_ssh_refuses_fails(home: Path) -> None:
     path = home / ".ssh" / "config"
-    assert laptop.ssh_config(path).outcome is Outcome.PASS
+    assert ssh.ssh_config(path).outcome is Outcome.PASS
     path.write_text("Host gpu1\n  HostNmae 10.0.0.5\n")
-    check = laptop.ssh_config(path)
+    check = ssh.ssh_config(path)
     assert check.outcome is Outcome.FAIL
     assert "hostnmae" in check.says
     path.write_text("Include other\nHost gpu1\n  HostName 10.0.0.5\n")
-    assert laptop.ssh_config(path).says.endswith("include in it need the ssh program, which is here")
+    assert ssh.ssh_config(path).says.endswith("include in it need the ssh program, which is here")
 
 
 def test_without_an_ssh_program_include_and_match_are_a_warning(
@@ -108,15 +110,15 @@ def test_without_an_ssh_program_include_and_match_are_a_warning(
     monkeypatch.setattr(shutil, "which", lambda _: None)
     path = home / ".ssh" / "config"
     path.write_text("Match host gpu1\n  User me\ninclude other\n")
-    check = laptop.ssh_config(path)
+    check = ssh.ssh_config(path)
     assert (check.outcome, "include and match" in check.says) == (Outcome.WARN, True)
-    assert laptop.ssh_program().outcome is Outcome.WARN
+    assert ssh.ssh_program().outcome is Outcome.WARN
 
 
 def test_an_agent_that_is_not_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert laptop.agent().outcome is Outcome.INFO
+    assert ssh.agent().outcome is Outcome.INFO
     monkeypatch.setenv("SSH_AUTH_SOCK", str(home / "socket"))
-    check = laptop.agent()
+    check = ssh.agent()
     assert (check.outcome, check.says) == (
         Outcome.WARN,
         f"$SSH_AUTH_SOCK is {home}/socket, and nobody answers there",
@@ -126,10 +128,10 @@ def test_an_agent_that_is_not_there(home: Path, monkeypatch: pytest.MonkeyPatch)
 def test_an_agent_is_asked_for_fingerprints_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSH_AUTH_SOCK", "/agent")
     said = "256 SHA256:abc me@laptop (ED25519)\n3072 SHA256:def (none) (RSA)\n"
-    monkeypatch.setattr(laptop, "_ask", lambda *argv: subprocess.CompletedProcess(argv, 0, said, ""))
-    assert laptop.agent() == Check(Outcome.PASS, "agent", "2 keys: SHA256:abc (ED25519); SHA256:def (RSA)")
-    monkeypatch.setattr(laptop, "_ask", lambda *argv: subprocess.CompletedProcess(argv, 1, "", ""))
-    assert laptop.agent().says == "answers, but holds no key"
+    monkeypatch.setattr(ssh, "_ask", lambda *argv: subprocess.CompletedProcess(argv, 0, said, ""))
+    assert ssh.agent() == Check(Outcome.PASS, "agent", "2 keys: SHA256:abc (ED25519); SHA256:def (RSA)")
+    monkeypatch.setattr(ssh, "_ask", lambda *argv: subprocess.CompletedProcess(argv, 1, "", ""))
+    assert ssh.agent().says == "answers, but holds no key"
 
 
 def test_what_a_host_of_the_file_lacks_here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +141,7 @@ def test_what_a_host_of_the_file_lacks_here(home: Path, monkeypatch: pytest.Monk
         name="gpu1", address="gpu1.invalid", port=2222, user="me", identity_file=str(home / "gone"),
         api_key_env="NO_SUCH_KEY", known_hosts=str(known), jump="none",
     )  # fmt: skip
-    said = [(check.outcome, check.says) for check in laptop.host_prerequisites(host)]
+    said = [(check.outcome, check.says) for check in ssh.host_prerequisites(host)]
     assert said == [
         (Outcome.WARN, "$NO_SUCH_KEY is not set: its server will refuse to answer"),
         (Outcome.FAIL, f"{home}/gone: No such file or directory"),
@@ -148,13 +150,13 @@ def test_what_a_host_of_the_file_lacks_here(home: Path, monkeypatch: pytest.Monk
     known.write_text(f"[gpu1.invalid]:2222 ssh-ed25519 {KEY}\n")
     monkeypatch.setenv("NO_SUCH_KEY", "x")
     make_key(home / "gone")
-    assert list(laptop.host_prerequisites(host)) == []
+    assert list(ssh.host_prerequisites(host)) == []
 
 
 def test_reports_that_cannot_be_written_fail(home: Path) -> None:
     (home / "file").write_text("")
-    assert laptop.reports_folder(home / "file" / "reports").outcome is Outcome.FAIL
-    assert laptop.reports_folder(home / "new" / "reports").outcome in (Outcome.PASS, Outcome.WARN)
+    assert place.reports_folder(home / "file" / "reports").outcome is Outcome.FAIL
+    assert place.reports_folder(home / "new" / "reports").outcome in (Outcome.PASS, Outcome.WARN)
     assert not (home / "new").exists()
 
 

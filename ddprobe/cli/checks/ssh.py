@@ -1,91 +1,22 @@
-"""What on this laptop would keep ddprobe from reaching a host or keeping a report. Looks, and changes nothing."""
+"""Whether this laptop's SSH set-up would carry ddprobe to its hosts: program, agent, keys, config, known hosts."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import importlib.metadata
 import os
-import platform
 import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from ddprobe import __version__, inventory
+from ddprobe.cli.checks.check import Check
 from ddprobe.errors import DdprobeError
-from ddprobe.inventory import Inventory
 from ddprobe.model import Host, Outcome
 
-PACKAGES = (
-    "fabric",
-    "paramiko",
-    "httpcore",
-    "typer",
-    "rich",
-    "PyYAML",
-    "pydantic",
-    "platformdirs",
-    "ClusterShell",
-)
-MIN_FREE_MIB = 200
+SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 _SECONDS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at: how it is, and what would fail because of it."""
-
-    outcome: Outcome
-    subject: str
-    says: str
-    advice: str = ""
-
-
-def checks(hosts_file: str | None, reports: Path, home: Path) -> Iterator[Check]:
-    """Every check, in the order in which a run would need the thing. `home` is where `.ssh` is."""
-    yield python()
-    yield packages()
-    yield ssh_program()
-    yield agent()
-    yield from keys(home / ".ssh")
-    yield ssh_config(home / ".ssh" / "config")
-    yield known_hosts(home / ".ssh" / "known_hosts")
-    found, check = hosts(hosts_file)
-    yield check
-    if found is not None:
-        yield from (Check(Outcome.WARN, "hosts file", warning) for warning in found.warnings)
-        for host in found.hosts:
-            yield from host_prerequisites(host)
-    yield reports_folder(reports)
-    yield terminal()
-
-
-def python() -> Check:
-    return Check(
-        Outcome.PASS if sys.version_info >= (3, 11) else Outcome.FAIL,
-        "python",
-        f"{platform.python_version()} at {sys.executable}, {platform.system()} {platform.release()}",
-        "" if sys.version_info >= (3, 11) else "ddprobe needs Python 3.11 or newer",
-    )
-
-
-def packages() -> Check:
-    """Versions of what ddprobe stands on."""
-    found, missing = [f"ddprobe {__version__}"], []
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            missing.append(name)
-    if missing:
-        return Check(
-            Outcome.FAIL, "packages", f"missing: {', '.join(missing)}", "install ddprobe again with pip"
-        )
-    return Check(Outcome.PASS, "packages", ", ".join(found))
 
 
 def ssh_program() -> Check:
@@ -217,6 +148,10 @@ def ssh_config(path: Path) -> Check:
 
 def known_hosts(path: Path) -> Check:
     """Whether host keys are known, and whether each line of the file can be used."""
+    if not path.exists() and SYSTEM_KNOWN_HOSTS.is_file():
+        return Check(
+            Outcome.INFO, "known_hosts", f"{path} does not exist; only {SYSTEM_KNOWN_HOSTS} is looked at"
+        )
     if not path.exists():
         return Check(
             Outcome.WARN,
@@ -252,21 +187,6 @@ def _known_key(line: str) -> bool:
         return False
 
 
-def hosts(hosts_file: str | None) -> tuple[Inventory | None, Check]:
-    """The hosts file, if there is one and it is right."""
-    try:
-        path = inventory.find(hosts_file)
-        if path is None:
-            looked = ", ".join(str(place) for place in inventory.places())
-            return None, Check(
-                Outcome.INFO, "hosts file", f"none (looked at {looked}); a HOST is what ssh takes"
-            )
-        found = inventory.load(path)
-    except DdprobeError as error:
-        return None, Check(Outcome.FAIL, "hosts file", error.message, error.advice)
-    return found, Check(Outcome.PASS, "hosts file", f"{found.path}, {len(found.hosts)} hosts")
-
-
 def host_prerequisites(host: Host) -> Iterator[Check]:
     """What this laptop lacks for one host of the hosts file. Nothing is sent to the host."""
     if host.api_key_env and not os.environ.get(host.api_key_env):
@@ -300,42 +220,6 @@ def host_prerequisites(host: Host) -> Iterator[Check]:
             f"no host key of {name} is known: strict checking will refuse it",
             "connect once with ssh and compare the fingerprint, or set `host_key: accept-new`",
         )
-
-
-def reports_folder(folder: Path) -> Check:
-    """Whether a report could be written, and has room."""
-    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        return Check(
-            Outcome.FAIL,
-            "reports",
-            f"{folder} cannot be written ({there} is not a folder of yours)",
-            "use --reports DIR",
-        )
-    free = shutil.disk_usage(there).free // 2**20
-    if free < MIN_FREE_MIB:
-        return Check(
-            Outcome.WARN, "reports", f"{folder}: {free} MiB free; a report may need more", "use --reports DIR"
-        )
-    return Check(Outcome.PASS, "reports", f"{folder.absolute()}, {free} MiB free")
-
-
-def terminal() -> Check:
-    """Whether the screen can show what is printed."""
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    kind = (
-        f"{shutil.get_terminal_size().columns} columns"
-        if sys.stdout.isatty()
-        else "stdout is no terminal: plain text"
-    )
-    if encoding != "utf8":
-        return Check(
-            Outcome.WARN,
-            "terminal",
-            f"{kind}, encoding {sys.stdout.encoding}: some characters are replaced",
-            "set a UTF-8 locale",
-        )
-    return Check(Outcome.PASS, "terminal", f"{kind}, UTF-8")
 
 
 def _ask(*argv: str) -> subprocess.CompletedProcess[str] | None:

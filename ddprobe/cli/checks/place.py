@@ -1,0 +1,104 @@
+"""Whether the rest of this laptop is fit: Python and packages, the hosts file, room for reports, the terminal."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+from ddprobe import __version__, inventory
+from ddprobe.cli.checks.check import Check
+from ddprobe.errors import DdprobeError
+from ddprobe.inventory import Inventory
+from ddprobe.model import Outcome
+
+PACKAGES = (
+    "fabric",
+    "paramiko",
+    "httpcore",
+    "typer",
+    "rich",
+    "PyYAML",
+    "pydantic",
+    "platformdirs",
+    "ClusterShell",
+)
+MIN_FREE_MIB = 200
+
+
+def python() -> Check:
+    return Check(
+        Outcome.PASS if sys.version_info >= (3, 11) else Outcome.FAIL,
+        "python",
+        f"{platform.python_version()} at {sys.executable}, {platform.system()} {platform.release()}",
+        "" if sys.version_info >= (3, 11) else "ddprobe needs Python 3.11 or newer",
+    )
+
+
+def packages() -> Check:
+    """Versions of what ddprobe stands on."""
+    found, missing = [f"ddprobe {__version__}"], []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Check(
+            Outcome.FAIL, "packages", f"missing: {', '.join(missing)}", "install ddprobe again with pip"
+        )
+    return Check(Outcome.PASS, "packages", ", ".join(found))
+
+
+def hosts(hosts_file: str | None) -> tuple[Inventory | None, Check]:
+    """The hosts file, if there is one and it is right."""
+    try:
+        path = inventory.find(hosts_file)
+        if path is None:
+            looked = ", ".join(str(place) for place in inventory.places())
+            return None, Check(
+                Outcome.INFO, "hosts file", f"none (looked at {looked}); a HOST is what ssh takes"
+            )
+        found = inventory.load(path)
+    except DdprobeError as error:
+        return None, Check(Outcome.FAIL, "hosts file", error.message, error.advice)
+    return found, Check(Outcome.PASS, "hosts file", f"{found.path}, {len(found.hosts)} hosts")
+
+
+def reports_folder(folder: Path) -> Check:
+    """Whether a report could be written, and has room."""
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Check(
+            Outcome.FAIL,
+            "reports",
+            f"{folder} cannot be written ({there} is not a folder of yours)",
+            "use --reports DIR",
+        )
+    free = shutil.disk_usage(there).free // 2**20
+    if free < MIN_FREE_MIB:
+        return Check(
+            Outcome.WARN, "reports", f"{folder}: {free} MiB free; a report may need more", "use --reports DIR"
+        )
+    return Check(Outcome.PASS, "reports", f"{folder.absolute()}, {free} MiB free")
+
+
+def terminal() -> Check:
+    """Whether the screen can show what is printed."""
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    kind = (
+        f"{shutil.get_terminal_size().columns} columns"
+        if sys.stdout.isatty()
+        else "stdout is no terminal: plain text"
+    )
+    if encoding != "utf8":
+        return Check(
+            Outcome.WARN,
+            "terminal",
+            f"{kind}, encoding {sys.stdout.encoding}: some characters are replaced",
+            "set a UTF-8 locale",
+        )
+    return Check(Outcome.PASS, "terminal", f"{kind}, UTF-8")
