@@ -495,7 +495,9 @@ class Report:
 
     @property
     def outcome(self) -> Outcome:
-        return Outcome.worst(finding.outcome for finding in self.findings)
+        """The worst finding. A step that got its whole answer and judges nothing (`read`) counts as *info*."""
+        answered = [Outcome.INFO for step in self.steps if step.status == "done"]
+        return Outcome.worst([finding.outcome for finding in self.findings] + answered)
 
 
 FAIL_ON = {"fail": Outcome.FAIL, "warn": Outcome.WARN, "never": None}

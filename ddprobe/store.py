@@ -331,6 +331,8 @@ class ReportSummary:
     steps: int = 0
     outcome: Outcome | None = None
     """None when the report cannot be read."""
+    word: str = ""
+    """How the run ended, in the one word that the views use."""
     interrupted: bool = False
     lab: bool = False
     trouble: str = ""
@@ -347,6 +349,8 @@ def list_reports(reports_dir: Path) -> tuple[ReportSummary, ...]:
 
 
 def _summary(folder: Path) -> ReportSummary:
+    from ddprobe import render
+
     try:
         report = load(folder)
     except UsageError as error:
@@ -359,6 +363,7 @@ def _summary(folder: Path) -> ReportSummary:
         hosts=tuple(host.name for host in report.hosts),
         steps=len(report.steps),
         outcome=report.outcome,
+        word=render.verdict_word(report),
         interrupted=report.interrupted,
         lab=report.lab,
     )

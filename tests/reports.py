@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ddprobe.facts import Discovered, ModelConfig, Rope, ServerArgs, SourceHit, SourceRange, SourceSearch
+from ddprobe.facts import Discovered, ModelConfig, Rope, ServerArgs, SourceHit, SourceRange
 from ddprobe.model import (
     Artefact,
     Cite,
@@ -38,7 +38,6 @@ FACTS = (
         path="srt/a.py", first=3, last=4, total=9, status="complete", text="x = 1\n\ty = '" + HOSTILE + "'\n", focus=(3,)
     ),
     SourceRange(path="srt/a.py", first=50, last=60, total=9, status="past_end", text="", note="9 lines"),
-    SourceSearch(pattern="x", glob="*", package="/p", version="0.5.23", files_searched=2, files_hit=1, hits=1, cut=False),
     SourceHit(path="srt/a.py", line=3, text="x = 1", within="f", context=((2, "def f():"), (4, "return x"))),
 )  # fmt: skip
 

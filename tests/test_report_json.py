@@ -12,7 +12,7 @@ import pytest
 
 from ddprobe import reportjson, reportschema
 from ddprobe.errors import UsageError
-from ddprobe.model import Report
+from ddprobe.model import Cite, Report
 from ddprobe.render import jsonview
 from tests import reports
 
@@ -93,7 +93,7 @@ def test_facts_of_a_later_version_are_kept() -> None:
     data["brand_new"] = 1
     report = reportjson.to_report(data)
     assert report.steps[0].facts[0] == reportjson.ForeignFact(
-        type="Telepathy", values=(("strength", 3), ("deep", {"x": [1]})), source=(reports.Cite("a"),)
+        type="Telepathy", values=(("strength", 3), ("deep", {"x": [1]})), source=(Cite("a"),)
     )
     assert document(report)["steps"][0]["facts"] == [later]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +15,7 @@ from ddprobe.cli import flow, screen, targets
 from ddprobe.cli.options import Hosts, Options, with_options
 from ddprobe.errors import UsageError
 from ddprobe.inventory import Inventory
-from ddprobe.model import Host, HostRecord, Report, Step
+from ddprobe.model import Host, HostRecord, Outcome, Report, Step
 
 
 @with_options()
@@ -61,6 +63,7 @@ def _list(chosen: Sequence[Host], known: Inventory | None, options: Options) -> 
         screen.dump(document)
         return 0
     from ddprobe.blocks import Paragraph, Table
+    from ddprobe.render import count
 
     groups = {group: set(inventory.expand(f"@{group}", known)) for group, _ in known.groups} if known else {}
     rows = tuple(
@@ -77,7 +80,7 @@ def _list(chosen: Sequence[Host], known: Inventory | None, options: Options) -> 
     )
     table = Table(("host", "address", "user", "transport", "engine", "tags", "groups"), rows)
     note = (
-        f"{known.path}: {len(known.hosts)} hosts. An empty field is as ssh_config says, or discovered."
+        f"{known.path}: {count(len(known.hosts), 'host')}. An empty field is as ssh_config says, or discovered."
         if known
         else ""
     )
@@ -97,28 +100,47 @@ def _address(host: Host) -> str:
 
 def _checked(report: Report, folder: Path, options: Options) -> None:
     from ddprobe.blocks import Paragraph, Table
+    from ddprobe.render import count
 
     rows = tuple(_row(report, record) for record in report.hosts if not record.error)
     shown: list[Any] = []
     if rows:
         shown.append(Table(("host", "system", "round trip", "host key", "engines", "GPUs"), rows))
-    troubles: dict[tuple[str, str], list[str]] = {}
+    shown += [
+        Paragraph(f"{found.host}: {found.subject}: {found.summary}", "warn")
+        for found in report.findings
+        if found.outcome >= Outcome.WARN
+    ]
+    shown += [
+        Paragraph(f"{record.name}: {note}", "dim")
+        for record in report.hosts
+        if record.connection is not None
+        for note in record.connection.notes
+    ]
+    troubles: dict[tuple[str, str], list[HostRecord]] = {}
     for record in report.hosts:
         if record.error:
-            # The same trouble of several hosts is said once: their names are taken out before comparing.
-            troubles.setdefault((_without(record, record.error), record.advice), []).append(record.name)
-    for (error, advice), names in troubles.items():
-        shown.append(
-            Paragraph(f"{inventory.fold(names)}: {error}" + (f"\n  {advice}" if advice else ""), "bad")
-        )
-    reached = f"{len(rows)} of {len(report.hosts)} hosts answered."
-    shown.append(Paragraph(reached, "good" if len(rows) == len(report.hosts) else "warn"))
-    shown.append(Paragraph(str(folder), "dim"))
-    screen.draw(shown[-2:-1] if options.quiet else shown, options)
+            troubles.setdefault((_nameless(record), record.advice), []).append(record)
+    for (error, advice), records in troubles.items():
+        names = inventory.fold([record.name for record in records])
+        first = records[0].error
+        if len(records) > 1 or names not in first:
+            first = f"{names}: {error}"
+        shown.append(Paragraph(first + (f"\n→ {advice}" if advice else ""), "bad"))
+    reached = f"{len(rows)} of {count(len(report.hosts), 'host')} answered."
+    last = [
+        Paragraph(reached, "good" if len(rows) == len(report.hosts) else "warn"),
+        Paragraph(f"report  {folder}", "dim"),
+    ]
+    screen.draw(last[:1] if options.quiet else [*shown, *last], options)
 
 
-def _without(record: HostRecord, error: str) -> str:
-    return error.removeprefix(f"{record.name}: ")
+def _nameless(record: HostRecord) -> str:
+    """The error without the host's name, so that the same trouble of several hosts is said once."""
+    name = re.escape(record.name)
+    return re.sub(
+        rf"'?(?<![\w.]){name}(?![\w.])'?", "it", re.sub(rf"^{name}(?: \([^)]*\))?: ", "", record.error)
+    )
 
 
 def _row(report: Report, record: HostRecord) -> tuple[str, ...]:
@@ -136,5 +158,5 @@ def _row(report: Report, record: HostRecord) -> tuple[str, ...]:
         trip,
         key,
         "unknown" if reach.engines is None else ", ".join(reach.engines) or "none found",
-        ", ".join(reach.gpus) or "none found",
+        ", ".join(f"{n} × {gpu}" for gpu, n in Counter(reach.gpus).items()) or "none found",
     )

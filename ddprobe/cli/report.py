@@ -43,12 +43,11 @@ def list_reports(options: Options) -> int:
             ("lab: " if one.lab else "") + inventory.fold(one.hosts),
             str(one.steps),
             f"{one.seconds:.1f} s",
-            one.trouble
-            or (one.outcome.label if one.outcome else "") + (", interrupted" if one.interrupted else ""),
+            one.trouble or one.word,
         )
         for one in found
     )
-    screen.draw([Table(("report", "hosts", "steps", "took", "outcome"), rows)], options)
+    screen.draw([Table(("report", "hosts", "steps", "took", "ended"), rows)], options)
     return 0
 
 
@@ -61,6 +60,7 @@ def _plain(one: ReportSummary) -> dict[str, Any]:
         "hosts": list(one.hosts),
         "steps": one.steps,
         "outcome": one.outcome.label if one.outcome is not None else None,
+        "word": one.word,
         "interrupted": one.interrupted,
         "lab": one.lab,
         "trouble": one.trouble,

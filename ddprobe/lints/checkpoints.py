@@ -80,5 +80,8 @@ KNOWN = (
 
 def known(config: ModelConfig) -> Checkpoint | None:
     """The published drafter that this one is by its name, or None."""
-    names = f"{config.reference}\n{config.path.replace('--', '/')}"
-    return next((each for each in KNOWN if re.search(each.pattern, names, re.IGNORECASE)), None)
+    for name in (config.reference, config.path.replace("--", "/")):
+        for each in KNOWN:
+            if re.search(each.pattern, name, re.IGNORECASE):
+                return each
+    return None

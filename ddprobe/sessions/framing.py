@@ -52,12 +52,13 @@ ask() {
   u=
   read -r u _ </proc/uptime
   r=$({ { {
-    DDPROBE_RUN=$T $S "$@" <&7 >&4 2>&3 3>&- 4>&- 5>&- 6>&- 7<&- 8>&- 9<&- &
+    DDPROBE_RUN=$T.$$.$n $S "$@" <&7 >&4 2>&3 3>&- 4>&- 5>&- 6>&- 7<&- 8>&- 9<&- &
     p=$!
-    echo "s $p $d" >&5
+    echo "s $p $d $n" >&5
     wait $p
     echo $? >&6
     kill -s KILL -- -$p
+    echo w >&5
   } 3>&1 7<&0 | head -c @ERR@ >&8; } 4>&1 | head -c $o >&7; } 6>&1)
   echo e >&5
   v=
@@ -66,10 +67,10 @@ ask() {
   echo "$M $n" >&8
 }
 ours() {
-  grep -lszxF "DDPROBE_RUN=$T" /proc/[0-9]*/environ
+  grep -lsz "^DDPROBE_RUN=$T[.]$1" /proc/[0-9]*/environ
 }
 sweep() {
-  for f in $(ours); do
+  for f in $(ours "$1"); do
     f=${f#/proc/}
     kill -s KILL "${f%/*}" && z=$((z + 1))
   done
@@ -82,27 +83,31 @@ watch() {
   while read -r _; do :; done <&9
   echo x
 }
+end() {
+  [ -z "$p" ] || kill -s $1 -- -$p || kill -s $1 $p
+}
 stop() {
   g=$((g + 1))
   case $g in
-  1) [ -z "$p" ] || kill -s TERM -- -$p || kill -s TERM $p ;;
-  2 | 3) [ -z "$p" ] || kill -s KILL -- -$p || kill -s KILL $p; sweep ;;
+  1) end TERM ;;
+  2 | 3) end KILL; sweep "$o" ;;
   esac
 }
 quit() {
-  x=1 g=0
+  x=1 g=0 o=
   [ -z "$m" ] || kill -s KILL $m
   stop
 }
 guard() {
   exec 7>&- 8>&- 9<&-
-  m= k= a= p= d= x= g=0
-  while read -r w i j; do
+  m= k= a= p= d= o= x= g=0
+  while read -r w i j n; do
     case $w in
     m) m=$i k=$j ;;
     a) a=$i ;;
-    s) p=$i d=$j; [ -n "$x" ] || g=0 ;;
-    e) p= ;;
+    s) p=$i; [ -n "$x" ] || { d=$j o="$$[.]$n\$" g=0; } ;;
+    w) p= ;;
+    e) d= ;;
     x) [ -n "$x" ] || quit ;;
     q) break ;;
     t)
@@ -112,7 +117,7 @@ guard() {
         [ $g -lt 3 ] || break
       elif [ $a -le 0 ]; then
         quit
-      elif [ -n "$p" ]; then
+      elif [ -n "$d" ]; then
         d=$((d - 1))
         [ $d -gt 0 ] || stop
       fi ;;

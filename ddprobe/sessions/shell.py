@@ -168,6 +168,8 @@ class _Exchange:
             self._answer(frame)
         if self._answered == len(self.commands):
             self.over = True
+        elif self.shell.done:
+            self._break("the host's shell broke off")
         elif self.shell.pipe.ended:
             self._break(f"the road failed before the answer was whole: {self.shell.pipe.epitaph}")
         elif time.monotonic() - self._since > self._patience():

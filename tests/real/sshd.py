@@ -277,12 +277,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def carrying(token: str) -> list[int]:
-    """Every living process whose environment holds DDPROBE_RUN=token."""
+    """Every living process whose environment names a run of that token."""
     mark = f"DDPROBE_RUN={token}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
+            if any(word.startswith(mark) for word in path.read_bytes().split(b"\0")):
                 found.append(int(path.parent.name))
     return found
 

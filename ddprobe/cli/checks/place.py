@@ -65,7 +65,7 @@ def hosts(hosts_file: str | None) -> tuple[Inventory | None, Check]:
         found = inventory.load(path)
     except DdprobeError as error:
         return None, Check(Outcome.FAIL, "hosts file", error.message, error.advice)
-    return found, Check(Outcome.PASS, "hosts file", f"{found.path}, {len(found.hosts)} hosts")
+    return found, Check(Outcome.PASS, "hosts file", f"{found.path}, hosts in it: {len(found.hosts)}")
 
 
 def reports_folder(folder: Path) -> Check:

@@ -1,0 +1,259 @@
+"""Every lint against small cases: one where it fires, one where it is content, one where it cannot know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ddprobe import lints
+from ddprobe.facts import Discovered, ModelConfig, ServerArgs, ServerProcess
+from ddprobe.lints import table
+from ddprobe.model import Cite, Fact, Finding, Outcome
+from ddprobe.parsing import model_config
+
+FOLDER = Path(__file__).parent / "cases" / "lints"
+BASE: dict[str, Any] = yaml.safe_load((FOLDER / "base.yaml").read_text(encoding="utf-8"))
+CASES: list[dict[str, Any]] = [
+    {"file": path.stem, **case}
+    for path in sorted(FOLDER.glob("*.yaml"))
+    if path.name != "base.yaml"
+    for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+]
+KEYS = {
+    "file", "lint", "when", "outcome", "says", "advises", "drafter", "target", "arguments", "resolved", "without",
+    "version", "environment", "environment_seen", "gpus", "beside", "tensors", "engine", "given_known",
+}  # fmt: skip
+# What each of these reads is there or means its default, so that none of them can be in doubt.
+NEVER_UNKNOWN = {
+    "DC01", "DC03", "DC04", "DC20", "DC22", "DC24", "DC27", "DC30", "DC31", "DC33", "DC37", "DC41", "DC43", "DC44",
+    "SA02", "SA03", "SA07", "SA09", "SA11", "SA12", "SA13", "SA15", "EN02", "EN03",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{c['lint']}: {c['when']}" for c in CASES])
+def test_case(case: dict[str, Any]) -> None:
+    assert set(case) <= KEYS, f"unknown keys {set(case) - KEYS}"
+    found = [finding for finding in lints.judge(facts_of(case)) if finding.id == case["lint"]]
+    if case["outcome"] == "none":
+        assert not found
+        return
+    (finding,) = found
+    assert finding.outcome.label == case["outcome"], finding.summary
+    assert case.get("says", "") in finding.summary
+    assert case.get("advises", "") in finding.advice
+    assert finding.source
+    if finding.outcome in (Outcome.FAIL, Outcome.WARN):
+        assert finding.advice
+        assert finding.cites
+
+
+def test_every_lint_has_a_case_that_fires_one_that_passes_and_one_that_cannot_know() -> None:
+    for lint in table.LINTS:
+        outcomes = {case["outcome"] for case in CASES if case["lint"] == lint.id}
+        assert outcomes & {"fail", "warn", "info"}, f"{lint.id} never fires"
+        if lint.id not in ("DC04",):
+            assert outcomes & {"pass"}, f"{lint.id} never passes"
+        assert ("unknown" in outcomes) != (lint.id in NEVER_UNKNOWN), f"{lint.id}: {outcomes}"
+    assert {case["lint"] for case in CASES} == {lint.id for lint in table.LINTS}
+
+
+def test_a_healthy_pair_makes_no_lint_warn() -> None:
+    findings = lints.judge(facts_of({"tensors": "whole"}))
+    assert {f.id: f.summary for f in findings if f.outcome is not Outcome.PASS} == {}
+
+
+def test_ids_are_unique_and_described() -> None:
+    described = table.describe()
+    assert len(described) == len(table.LINTS)
+    for id, text in described.items():
+        assert text[0].islower() or text[0].isupper()
+        assert "\n" not in text, id
+    lint = table.find("DC32")
+    assert lint is not None
+    assert "amplitude" in lint.text
+    assert table.find("DC99") is None
+
+
+def test_nothing_is_judged_from_nothing() -> None:
+    assert lints.judge([]) == []
+    assert lints.judge([Discovered(what="gpu", value="NVIDIA H100", origin="x")]) == []
+
+
+def test_a_server_that_does_not_speculate_gets_one_remark_and_no_drafter_lints() -> None:
+    case = {
+        "without": {"arguments": ["speculative_algorithm", "speculative_draft_model_path"], "drafter": "all"}
+    }
+    findings = lints.judge(facts_of(case))
+    assert [(f.id, f.outcome) for f in findings] == [
+        ("EN01", Outcome.PASS),
+        ("EN02", Outcome.PASS),
+        ("EN03", Outcome.PASS),
+        ("SA00", Outcome.INFO),
+    ]
+
+
+def test_an_ngram_server_gets_no_drafter_lints() -> None:
+    case = {"arguments": {"speculative_algorithm": "NGRAM"}, "without": {"drafter": "all"}}
+    assert not [f for f in lints.judge(facts_of(case)) if f.subject.startswith("drafter")]
+
+
+def test_two_servers_on_a_host_are_judged_apart() -> None:
+    wrong = facts_of({"drafter": {"hidden_size": 2560}}, pid=41)
+    right = facts_of({}, pid=42)
+    findings = lints.judge([*wrong, *right])
+    widths = {f.subject: f.outcome for f in findings if f.id == "DC07"}
+    assert widths == {
+        "drafter and target of sglang pid 41": Outcome.FAIL,
+        "drafter and target of sglang pid 42": Outcome.PASS,
+    }
+
+
+def test_two_servers_of_different_versions_are_judged_by_their_own() -> None:
+    sliding = {"layer_types": ["sliding_attention"] * 5, "sliding_window": 2048, "use_sliding_window": True}
+    old = facts_of({"drafter": sliding, "version": "0.5.12"}, pid=41)
+    new = facts_of({"drafter": sliding}, pid=42)
+    outcomes = [(f.subject[-2:], f.outcome) for f in lints.judge([*old, *new]) if f.id == "DC21"]
+    assert sorted(outcomes) == [("41", Outcome.FAIL), ("42", Outcome.PASS)]
+
+
+def test_a_pair_named_by_hand_is_judged_without_a_launch() -> None:
+    hand = [f for f in facts_of({}) if isinstance(f, ModelConfig)]
+    unserved = [_replace_server(config) for config in hand]
+    findings = {f.id: f for f in lints.judge(unserved)}
+    assert findings["DC07"].outcome is Outcome.PASS
+    assert findings["DC07"].subject == "drafter and target"
+    assert findings["SA00"].outcome is Outcome.INFO
+    assert "DC21" not in findings
+    assert "DC11" not in findings
+    assert findings["DC35"].outcome is Outcome.PASS
+
+
+def test_arguments_without_process_are_enough() -> None:
+    args = [f for f in facts_of({"arguments": {"pp_size": 2}}) if isinstance(f, ServerArgs)]
+    findings = {f.id: f.outcome for f in lints.judge(args)}
+    assert findings["DC41"] is Outcome.FAIL
+
+
+def test_vllm_is_spared_what_only_sglang_does() -> None:
+    findings = by_id(lints.judge(facts_of({"engine": "vllm", "drafter": {"sliding_window": 2048}})))
+    assert not {"DC01", "DC20", "DC30", "DC43", "SA08"} & set(findings)
+    assert findings["DC07"].outcome is Outcome.PASS
+
+
+def test_the_resolved_argument_counts_before_the_given_one() -> None:
+    case = {"resolved": {"speculative_algorithm": "DFLASH", "speculative_num_draft_tokens": 32}}
+    finding = by_id(lints.judge(facts_of(case)))["DC11"]
+    assert finding.outcome is Outcome.FAIL
+    assert Cite("41-server_info", "$.speculative_num_draft_tokens") in finding.cites
+
+
+def test_cites_name_the_file_and_the_field() -> None:
+    case = {"drafter": {"hidden_size": 2560}, "target": {"text_config": {"hidden_size": 5120}}}
+    finding = by_id(lints.judge(facts_of(case)))["DC07"]
+    assert finding.cites == (
+        Cite("drafter-config", "$.hidden_size"),
+        Cite("target-config", "$.text_config.hidden_size"),
+    )
+
+
+# --- building facts ----------------------------------------------------------------------------------------
+
+
+def by_id(findings: list[Finding]) -> dict[str, Finding]:
+    return {finding.id: finding for finding in findings}
+
+
+def facts_of(case: dict[str, Any], pid: int = 41) -> list[Fact]:
+    """The base's facts with the case's changes."""
+    engine = case.get("engine", "sglang")
+    version = str(case.get("version", BASE["version"]))
+    process = ServerProcess(
+        engine=engine,
+        pid=pid,
+        argv=("python", "-m", "sglang.launch_server"),
+        user="root",
+        environment=tuple((case.get("environment") or BASE["environment"]).items()),
+        environment_seen=case.get("environment_seen", True),
+        version=version,
+        source=(Cite(f"cmdline-{pid}", f"pid {pid}"), Cite(f"environ-{pid}", f"pid {pid}")),
+    )
+    facts: list[Fact] = [process]
+    arguments = changed(case, "arguments")
+    if case.get("given_known", True):
+        facts.append(
+            ServerArgs(
+                engine=engine,
+                origin="command line",
+                server=process.name,
+                values=tuple(arguments.items()),
+                source=(Cite(f"cmdline-{pid}", f"pid {pid}"),),
+            )
+        )
+    if "resolved" in case:
+        facts.append(
+            ServerArgs(
+                engine=engine,
+                origin="/server_info",
+                server=process.name,
+                values=tuple(case["resolved"].items()),
+                resolved=True,
+                source=(Cite(f"{pid}-server_info", "$"),),
+            )
+        )
+    facts += [
+        Discovered(what="gpu", value=gpu, origin="/proc/driver/nvidia")
+        for gpu in case.get("gpus", BASE["gpus"])
+    ]
+    facts += [
+        config_of(case, role, process.name, arguments)
+        for role in ("drafter", "target")
+        if case.get("without", {}).get(role) != "all"
+    ]
+    return facts
+
+
+def changed(case: dict[str, Any], part: str) -> dict[str, Any]:
+    left_out = case.get("without", {}).get(part, [])
+    return {
+        name: value
+        for name, value in {**BASE[part], **(case.get(part) or {})}.items()
+        if name not in left_out
+    }
+
+
+def config_of(case: dict[str, Any], role: str, server: str, arguments: dict[str, Any]) -> ModelConfig:
+    read = model_config.read(changed(case, role), arguments.get("json_model_override_args"))
+    beside = {**BASE["beside"], **(case.get("beside") or {})}
+    special = beside.pop("special_token_ids")
+    mine = {name: tuple(value) if isinstance(value, list) else value for name, value in beside.items()}
+    sources = (Cite(f"{role}-config", "$"), Cite(f"{role}-files", "files"), Cite(f"{role}-header", "header"))
+    if role == "target":
+        known = {
+            "path": "/models/target/config.json",
+            "special_token_ids": tuple(special) if special else None,
+        }
+        return ModelConfig.of(read.fields, read.rope, role=role, server=server, source=sources, **known)
+    mine["tensors"] = tensors(case.get("tensors"))
+    return ModelConfig.of(read.fields, read.rope, role=role, server=server, source=sources, **mine)
+
+
+def tensors(which: str | None) -> tuple[str, ...] | None:
+    """Names as a DFlash checkpoint of five layers holds them."""
+    if which is None:
+        return None
+    parts = (
+        "input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+        "self_attn.o_proj", "self_attn.q_norm", "self_attn.k_norm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+    )  # fmt: skip
+    layers = range(4 if which == "without layer 4" else 5)
+    names = [f"layers.{layer}.{part}.weight" for layer in layers for part in parts]
+    return (*names, "fc.weight", "hidden_norm.weight", "norm.weight")
+
+
+def _replace_server(config: ModelConfig) -> ModelConfig:
+    from dataclasses import replace
+
+    return replace(config, server="")

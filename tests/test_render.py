@@ -1,0 +1,443 @@
+"""What a person sees: whole, in order, and safe whatever a host sends."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ddprobe import render
+from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Table
+from ddprobe.model import Finding, HostRecord, Outcome, Report, StepRecord
+from ddprobe.render import markdown, terminal
+from ddprobe.render.progress import PATIENCE, progress
+from tests import reports
+
+ACTS_ON_A_TERMINAL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Screen(io.StringIO):
+    """A terminal, as far as a program can tell."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(report: Report, width: int = 100, **options: int | bool | Path | None) -> str:
+    out = io.StringIO()
+    arguments: dict[str, object] = {"folder": Path("reports/x"), "colour": False, **options}
+    terminal.show(report, width=width, file=out, **arguments)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def drawn(*blocks: Block, width: int = 80, colour: bool = False) -> str:
+    out = io.StringIO()
+    terminal.draw(blocks, width=width, colour=colour, file=out)
+    return out.getvalue()
+
+
+def marked(*blocks: Block) -> str:
+    """The blocks in Markdown, without the frame of a report."""
+    return "\n".join(line for block in blocks for line in markdown._block(block))
+
+
+# --- hostile text ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("plain – ×64 中文 🙂", "plain – ×64 中文 🙂"),
+        ("a\x1b[31mred\x1b[0m", "a␛red␛"),
+        ("\x1b]0;title\x07x", "␛x"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "␛link␛"),
+        ("\x1b]52;c;never ended", "␛2;c;never ended"),
+        ("\x9b31mred", "␛red"),
+        ("a\rb\r\nc", "a␍b\nc"),
+        ("\x00\x07\x08\x7f", "␀␇␈␡"),
+        ("\x1b", "␛"),
+        ("txt\u202eexe", "txt<U+202E>exe"),
+        ("a\u200bb\ufeff", "a<U+200B>b<U+FEFF>"),
+        ("\ud800", "\ufffd"),
+        ("a\tb\nc", "a\tb\nc"),
+    ],
+)
+def test_what_acts_on_a_terminal_is_taken_out_and_marked(given: str, expected: str) -> None:
+    assert render.clean(given) == expected
+
+
+def test_cleaning_is_linear() -> None:
+    for unit in ("\x1b[", "\x1b]0;", "\x1b[0", "\x90", "\x1b"):
+        began = time.process_time()
+        render.clean(unit * 100_000)
+        assert time.process_time() - began < 4
+
+
+HOSTILE_BLOCKS: tuple[Block, ...] = (
+    Heading(reports.HOSTILE),
+    Paragraph(reports.HOSTILE, "bad"),
+    Pairs(((reports.HOSTILE, reports.HOSTILE),), title=reports.HOSTILE),
+    Table(
+        (reports.HOSTILE, "b"), ((reports.HOSTILE, "x\ny"),), reports.HOSTILE, reports.HOSTILE, emphasis=(0,)
+    ),
+    Code(reports.HOSTILE, ((1, reports.HOSTILE),), reports.HOSTILE, reports.HOSTILE, reports.HOSTILE, (1,)),
+)
+
+
+@pytest.mark.parametrize("block", HOSTILE_BLOCKS, ids=lambda b: type(b).__name__)
+def test_no_block_lets_hostile_text_act(block: Block) -> None:
+    for width in (20, 80, 120):
+        text = drawn(block, width=width)
+        assert not ACTS_ON_A_TERMINAL.search(text)
+    wide = drawn(block, width=400)
+    assert "[bold]x[/bold]" in wide
+    assert "<U+202E>gnp.exe" in wide
+    text = marked(block)
+    assert not ACTS_ON_A_TERMINAL.search(text.replace("\t", ""))
+
+
+def test_coloured_output_has_no_escape_of_a_host() -> None:
+    out = Screen()
+    terminal.draw(HOSTILE_BLOCKS, colour=True, width=80, file=out)
+    codes = set(re.findall("\x1b(?!\\[[0-9;]*m).", out.getvalue()))
+    assert codes == set()
+    assert not ACTS_ON_A_TERMINAL.search(re.sub("\x1b\\[[0-9;]*m", "", out.getvalue()))
+
+
+def test_a_whole_report_of_hostile_text_is_safe() -> None:
+    report = reports.report(lab=True)
+    assert not ACTS_ON_A_TERMINAL.search(shown(report, verbose=1))
+    assert not ACTS_ON_A_TERMINAL.search(markdown.text(report).replace("\t", ""))
+
+
+# --- blocks on a terminal ----------------------------------------------------------------------------------
+
+
+def test_a_table() -> None:
+    table = Table(
+        ("field", "drafter", "target"),
+        (("layers", "6", "61"), ("dtype", "bfloat16"), ("rope", "yarn ×64 over 4096, theta 50000", "")),
+        title="Configuration",
+        caption="– : not stated",
+        emphasis=(2,),
+    )
+    assert drawn(table) == (
+        "Configuration\n"
+        "   field   drafter                          target\n"
+        "──────────────────────────────────────────────────\n"
+        "   layers  6                                    61\n"
+        "   dtype   bfloat16\n"
+        "▸  rope    yarn ×64 over 4096, theta 50000\n"
+        "– : not stated\n"
+    )
+
+
+def test_a_wide_table_is_folded_to_the_screen_and_loses_nothing() -> None:
+    path = "/data/hub/models--org--name/snapshots/" + "0123456789abcdef" * 3
+    table = Table(("field", "drafter", "target"), (("path", path, path), ("n", "1", "2")))
+    for width in (60, 80, 120):
+        lines = drawn(table, width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        cells = [line[7:] for line in lines if line.startswith(("path", "     "))]
+        half = lines[0].index("target") - 7
+        assert "".join(cell[:half].strip() for cell in cells) == path
+        assert "".join(cell[half:].strip() for cell in cells) == path
+
+
+def test_pairs_and_paragraphs() -> None:
+    text = drawn(
+        Heading("sglang"), Pairs((("model", "m"), ("draft model", "d\ne")), title="Server"), Paragraph("end")
+    )
+    assert text == "sglang\n\nServer\nmodel        m\ndraft model  d\n             e\n\nend\n"
+
+
+CODE = Code(
+    "srt/a.py", ((9, "def f(x):"), (10, "    return x  # [red]"), (20, "\ty = 1")), note="20 of 30 lines", marked=(10,)
+)  # fmt: skip
+
+
+def test_code_has_numbers_marks_and_gaps() -> None:
+    assert drawn(CODE) == (
+        "srt/a.py  20 of 30 lines\n"
+        " 9 │ def f(x):\n"
+        "10 ▸     return x  # [red]\n"
+        " ⋮\n"
+        "20 │         y = 1\n"
+    )  # fmt: skip
+
+
+def test_code_is_coloured_on_a_terminal_and_says_the_same() -> None:
+    out = Screen()
+    terminal.draw((CODE,), colour=True, width=80, file=out)
+    assert "\x1b[" in out.getvalue()
+    assert re.sub("\x1b\\[[0-9;]*m", "", out.getvalue()) == drawn(CODE)
+
+
+def test_a_long_line_goes_on_below_on_a_terminal_and_stays_whole_in_a_pipe() -> None:
+    code = Code("a.py", ((1, "    call(" + "argument, " * 12 + ")"),))
+    assert max(map(len, drawn(code, width=60).splitlines())) > 120
+    out = Screen()
+    terminal.draw((code,), colour=False, width=60, file=out)
+    lines = out.getvalue().splitlines()[1:]
+    assert max(map(len, lines)) <= 60
+    assert lines[0].startswith("1 │     call(")
+    assert all(line.startswith("  ·         ") for line in lines[1:])
+
+
+def test_endless_text_is_cut_and_says_how_much_is_missing() -> None:
+    assert "… 3000 more characters" in " ".join(drawn(Table(("a",), (("x" * 5000,),))).split())
+    assert "… 6000 more characters" in drawn(Code("a", ((1, "x" * 10_000),)))
+
+
+def test_an_odd_language_or_empty_block_is_no_trouble() -> None:
+    assert drawn(Code("a", (), "klingon"), Table((), ()), Pairs(()), Table(("a",), ())) != ""
+    assert "x" in drawn(Code("a", ((1, "x"),), "klingon"), colour=True)
+
+
+# --- a report on a terminal --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step shows the number of its facts."""
+    monkeypatch.setattr(render, "blocks", lambda step: (Paragraph(f"{len(step.facts)} facts"),))
+
+
+@pytest.mark.usefixtures("blocks")
+def test_a_report_in_the_order_in_which_it_is_read() -> None:
+    text = shown(reports.report())
+    places = [
+        text.index(part)
+        for part in (
+            "── find  gpu1, gpu2: the same",
+            "6 facts",
+            "? gpu1: drafter: was cut",
+            "Findings",
+            "✗ DC20       block size: 8 is below 16  [gpu1, gpu2]",
+            "→ --speculative-num-draft-tokens 8",
+            "! DC05",
+            "? unanswered",
+            "· EN01",
+            "✓ 1 passed: DC01 (-v shows them)",
+            "gpu1 forwarding is refused",
+            "1 of ddprobe's own processes had to be ended",
+            "gpu3 connection refused",
+            "→ is sshd running?",
+            "report  reports/x",
+            "✗ fail  2 of 3 hosts · 3 steps · 1 fail, 1 warn, 1 unknown, 1 info, 1 skip, 1 pass · 3.2 s · 2 secrets masked",
+        )
+    ]
+    assert places == sorted(places)
+    assert "8 is below 16; drafter" not in text
+
+
+@pytest.mark.usefixtures("blocks")
+def test_verbose_shows_every_finding_and_where_it_can_be_checked() -> None:
+    text = shown(reports.report(), verbose=1)
+    assert "✓ DC01" in text
+    assert "- SA01" in text
+    assert "see evidence/gpu1/find/01-config.stdout $.block_size" in text
+    assert "factor = 0.5" in text
+    assert "source: config.json" in text
+    assert "ssh me@10.0.0.7:22 ssh-ed25519 SHA256:x connected in 0.25 s" in text
+    assert "-v shows them" not in text
+
+
+@pytest.mark.usefixtures("blocks")
+def test_quiet_shows_what_needs_a_look_and_the_last_line() -> None:
+    lines = shown(reports.report(), quiet=True, width=400).splitlines()
+    starts = ("✗ DC20", "→", "! DC05", "→", "? unanswered", "→", "gpu2", "gpu3", "→", "✗ fail  2 of 3 hosts")
+    assert len(lines) == len(starts)
+    assert all(line.strip().startswith(start) for line, start in zip(lines, starts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("report", "word"),
+    [
+        (Report(name="a", version="1", started=0.0), "✓ done"),
+        (Report(name="a", version="1", started=0.0, interrupted=True), "? interrupted"),
+        (Report(name="a", version="1", started=0.0, hosts=(HostRecord(name="x", error="no"),)), "✗ no host reached"),
+        (Report(name="a", version="1", started=0.0, findings=(reports.finding(Outcome.PASS),)), "✓ pass"),
+        (Report(name="a", version="1", started=0.0, findings=(reports.finding(Outcome.WARN),)), "! warn"),
+        (Report(name="a", version="1", started=0.0, findings=(reports.finding(Outcome.UNKNOWN),)), "? unknown"),
+        (
+            Report(name="a", version="1", started=0.0, steps=(StepRecord(id="s", probe="", host="x", status="incomplete"),)),
+            "? unknown",
+        ),
+    ],
+)  # fmt: skip
+def test_the_last_line_says_how_it_ended(report: Report, word: str) -> None:
+    assert shown(report).splitlines()[-1].startswith(word)
+
+
+def test_a_lab_says_so_first() -> None:
+    assert shown(reports.report(lab=True)).startswith("LAB: ")
+    assert shown(reports.report(lab=True), quiet=True).startswith("LAB: ")
+    assert "LAB" not in shown(reports.report())
+    assert "> **LAB: " in markdown.text(reports.report(lab=True))
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def text(out: io.StringIO, colour: bool | None) -> str:
+        terminal.show(reports.report(), folder=None, colour=colour, width=80, file=out)
+        return out.getvalue()
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in text(Screen(), None)
+    assert "\x1b[" not in text(io.StringIO(), None)
+    assert "\x1b[" not in text(Screen(), False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in text(Screen(), None)
+
+
+def test_an_encoding_without_the_marks_gets_question_marks() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    terminal.show(reports.report(), folder=None, colour=False, file=out)
+    out.flush()
+    assert b"? fail  2 of 3 hosts" in raw.getvalue()
+
+
+def test_facts_of_a_probe_that_is_not_there_are_shown_plainly() -> None:
+    text = shown(reports.report(), width=200)
+    assert "no.such_probe cannot show these facts" in text
+    assert "SourceHit" in text
+
+
+def test_a_probe_draws_its_stored_facts_with_its_stored_settings() -> None:
+    """Settings come back from JSON as lists; the probe is given what its fields ask for."""
+    from ddprobe import probes
+
+    for name in probes.names():
+        settings = tuple((setting.name, setting.default) for setting in probes.settings(probes.load(name)))
+        stored = tuple((key, list(value) if isinstance(value, tuple) else value) for key, value in settings)
+        step = StepRecord(id="s", probe=name, host="h", status="done", settings=stored)
+        assert all("cannot show" not in str(block) for block in render.blocks(step)), name
+
+
+def test_hosts_are_folded_only_where_they_show_the_same() -> None:
+    report = reports.report()
+    different = dataclasses.replace(report.steps[1], facts=report.steps[1].facts[:1])
+    views = render.steps(dataclasses.replace(report, steps=(report.steps[0], different)))
+    assert [view.hosts for view in views] == [("gpu1",), ("gpu2",)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (10.4, "10 s"), (119.0, "119 s"), (200.0, "3 min 20 s")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert render.duration(seconds) == text
+
+
+# --- Markdown ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("a | b", r"a \| b"),
+        ("`x` **b** [l](u) ~~s~~", r"\`x\` \*\*b\*\* \[l\](u) \~\~s\~\~"),
+        ("<img src=x onerror=alert(1)> & more", "&lt;img src=x onerror=alert(1)&gt; &amp; more"),
+        ("speculative_num_draft_tokens", "speculative_num_draft_tokens"),
+        ("_commit and __init__", r"\_commit and \_\_init\_\_"),
+        ("# x", r"\# x"),
+        ("- x", r"\- x"),
+        ("1. x", r"1\. x"),
+        ("0.85 and --flag", "0.85 and --flag"),
+        ("---", r"\---"),
+        ("> x", "&gt; x"),
+        ("    indented", "indented"),
+        ("two\nlines", "two<br>lines"),
+        (r"C:\x", r"C:\\x"),
+    ],
+)
+def test_markdown_shows_just_the_text(given: str, expected: str) -> None:
+    assert markdown.escape(given) == expected
+
+
+def test_a_fence_is_longer_than_any_in_the_code() -> None:
+    text = marked(Code("a.md", ((1, "```"), (2, "````"), (3, "`"))))
+    assert text == "**a.md**\n\n`````python\n1   ```\n2   ````\n3   `\n`````"
+
+
+def test_a_table_in_markdown() -> None:
+    table = Table(("a", "b"), (("x|y", "1\n2"), ("z",)), title="T", caption="C", emphasis=(1,))
+    assert marked(table) == "**T**\n\n| a | b |\n|---|---|\n| x\\|y | 1<br>2 |\n| ▸ z |  |\n\nC"
+
+
+def test_a_report_in_markdown() -> None:
+    text = markdown.text(reports.report())
+    for part in (
+        "# first-look: fail",
+        "· 2026-11-30 17:33:20 UTC · ddprobe 1.2.3",
+        "- ❌ fail **DC20** block size: 8 is below 16 _(gpu1, gpu2)_",
+        "  - → --speculative-num-draft-tokens 8",
+        "  - see `evidence/gpu1/find/01-config.stdout` \\$.block_size",
+        "1 passed: DC01",
+        "## find · gpu1, gpu2",
+        "**incomplete** on gpu1: drafter: was cut",
+        "| gpu3 | not reached | gpu3: connection refused. is sshd running? |",
+    ):
+        assert part in text, part
+    assert text.endswith("|\n")
+
+
+def test_a_finding_without_a_report_of_several_hosts_names_none() -> None:
+    one = Finding(id="A", outcome=Outcome.WARN, subject="s", summary="t", host="gpu1")
+    report = Report(name="a", version="1", started=0.0, hosts=(HostRecord(name="gpu1"),), findings=(one,))
+    assert "gpu1]" not in shown(report)
+
+
+# --- progress ----------------------------------------------------------------------------------------------
+
+
+def test_progress_shows_who_is_waited_for_and_leaves_nothing() -> None:
+    out = Screen()
+    with progress(file=out) as tell:
+        tell("gpu1", "connecting")
+        tell("gpu2", "source.grep: \x1b[31mfiles")
+        tell("gpu3", "done soon")
+        tell("gpu3", "")
+        time.sleep(PATIENCE + 0.4)
+    text = out.getvalue()
+    assert "gpu1" in text
+    assert "source.grep: ␛files" in text
+    assert "gpu3" not in text
+    assert "\x1b[31mfiles" not in text
+    assert text.endswith("\x1b[2K")  # the lines are erased
+    assert "\x1b[?25h" in text  # the cursor is back
+
+
+def test_progress_is_silent_when_the_run_is_short_or_nobody_looks() -> None:
+    out = Screen()
+    with progress(file=out) as tell:
+        tell("gpu1", "connecting")
+    assert out.getvalue() == ""
+    pipe = io.StringIO()
+    with progress(file=pipe) as tell:
+        threads = [threading.Thread(target=tell, args=(f"gpu{n}", "x")) for n in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert pipe.getvalue() == ""
+
+
+def test_progress_makes_room_for_a_question() -> None:
+    out = Screen()
+    with progress(file=out) as tell:
+        tell("gpu1", "connecting")
+        time.sleep(PATIENCE + 0.2)
+        with tell.paused():
+            before = out.getvalue()
+            time.sleep(0.4)
+            assert out.getvalue() == before
+        time.sleep(0.3)
+        assert len(out.getvalue()) > len(before)

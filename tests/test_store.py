@@ -1,0 +1,342 @@
+"""The report folder: private, readable at any moment, and safe from hostile names."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ddprobe import __version__, store
+from ddprobe.errors import UsageError
+from ddprobe.model import (
+    Chunk,
+    Command,
+    CommandResult,
+    Glob,
+    HostRecord,
+    HttpRequest,
+    HttpResult,
+    Outcome,
+    Report,
+    StepRecord,
+)
+from tests import reports
+
+NOW = 1796060000.5
+
+
+def writer(tmp_path: Path, name: str = "look") -> store.ReportWriter:
+    return store.ReportWriter.create(tmp_path / "reports", name, now=NOW)
+
+
+def command(
+    key: str, stdout: bytes = b"out", stderr: bytes = b"", **fields: int | bool | str
+) -> CommandResult:
+    question = Command(key=key, argv=("cat", "/x", Glob("/y/*")))
+    values: dict[str, object] = {"exit_code": 0, "started": NOW, "seconds": 0.25, **fields}
+    return CommandResult(question=question, stdout=stdout, stderr=stderr, **values)  # type: ignore[arg-type]
+
+
+def http(key: str) -> HttpResult:
+    question = HttpRequest(key=key, method="GET", path="/metrics", base="http://127.0.0.1:1")
+    return HttpResult(
+        question=question, status=200, body=b"\xff\x00{}", headers=(("a", "b"),), chunks=(Chunk(0.5, 4),),
+        started=NOW, seconds=0.5, via="channel",
+    )  # fmt: skip
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def events(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def test_a_run_leaves_a_whole_folder(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    kept.answer("gpu1", "find", command("uname", stderr=b"warn"))
+    kept.answer("gpu1", "find", http("metrics"))
+    record = StepRecord(
+        id="find", probe="host.reach", host="gpu1", status="done", artefacts=kept.artefacts("gpu1", "find")
+    )
+    kept.step(record, (reports.finding(Outcome.PASS),))
+    kept.host(HostRecord(name="gpu1"))
+    report = dataclasses.replace(reports.report(), name="look", steps=(record,))
+    kept.finish(report)
+
+    assert kept.folder == tmp_path / "reports" / "20261130T173320Z-look"
+    assert files(kept.folder) == [
+        "MANIFEST.sha256",
+        "events.jsonl",
+        "evidence/gpu1/find/01-uname.json",
+        "evidence/gpu1/find/01-uname.stderr",
+        "evidence/gpu1/find/01-uname.stdout",
+        "evidence/gpu1/find/02-metrics.body",
+        "evidence/gpu1/find/02-metrics.json",
+        "report.json",
+        "report.md",
+    ]
+    assert (kept.folder / "evidence/gpu1/find/01-uname.stdout").read_bytes() == b"out"
+    assert (kept.folder / "evidence/gpu1/find/01-uname.stderr").read_bytes() == b"warn"
+    assert (kept.folder / "evidence/gpu1/find/02-metrics.body").read_bytes() == b"\xff\x00{}"
+    assert [event["event"] for event in events(kept.folder)] == [
+        "start",
+        "answer",
+        "answer",
+        "step",
+        "host",
+        "finish",
+    ]
+    assert store.load(kept.folder) == report
+    assert store.load(kept.folder / "report.json") == report
+
+
+def test_beside_the_bytes_stands_how_they_came(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    kept.answer("gpu1", "find", command("uname", truncated=True, exit_code=141))
+    kept.answer("gpu1", "find", http("metrics"))
+    about = json.loads((kept.folder / "evidence/gpu1/find/01-uname.json").read_text())
+    assert about["question"] == "cat /x /y/*"
+    assert about["asked"]["argv"] == ["cat", "/x", {"glob": "/y/*"}]
+    assert about["exit_code"] == 141
+    assert about["truncated"] is True
+    assert about["started"] == "2026-11-30T17:33:20.5Z"
+    assert about["seconds"] == 0.25
+    assert about["files"] == {"stdout": "evidence/gpu1/find/01-uname.stdout"}
+    about = json.loads((kept.folder / "evidence/gpu1/find/02-metrics.json").read_text())
+    assert (about["status"], about["via"], about["asked"]["path"]) == (200, "channel", "/metrics")
+    assert about["asked"]["answer_headers"] == [["a", "b"]]
+    assert about["asked"]["chunks"] == [[0.5, 4]]
+
+
+def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        kept = writer(tmp_path)
+        kept.answer("gpu1", "find", command("uname", stderr=b"x"))
+        kept.finish(reports.report())
+    finally:
+        os.umask(old)
+    for path in [kept.folder.parent, kept.folder, *kept.folder.rglob("*")]:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_the_manifest_names_every_other_file_with_its_hash(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    kept.answer("gpu 1/../x", "find", command("a b"))
+    kept.finish(reports.report())
+    lines = (kept.folder / "MANIFEST.sha256").read_text().splitlines()
+    assert [line.split("  ", 1)[1] for line in lines] == [
+        f for f in files(kept.folder) if f != "MANIFEST.sha256"
+    ]
+    for line in lines:
+        digest, _, path = line.partition("  ")
+        assert hashlib.sha256((kept.folder / path).read_bytes()).hexdigest() == digest
+    check = subprocess.run(
+        ["sha256sum", "-c", "--quiet", "MANIFEST.sha256"], cwd=kept.folder, capture_output=True, check=False
+    )
+    assert check.returncode == 0
+
+
+def test_two_runs_within_a_second_have_two_folders(tmp_path: Path) -> None:
+    folders = [writer(tmp_path).folder.name for _ in range(3)]
+    assert folders == ["20261130T173320Z-look", "20261130T173320Z-look-2", "20261130T173320Z-look-3"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc/passwd", "/etc/passwd", "..", ".", "", ".hidden", "-rf", "a/b", "a\\b", "a\0b", "a\nb", "näme", "x" * 500, "a:b*?", " "],
+)  # fmt: skip
+def test_a_hostile_name_stays_inside(tmp_path: Path, name: str) -> None:
+    kept = writer(tmp_path)
+    kept.answer(name, name, command(name))
+    kept.finish(reports.report())
+    (main,) = kept.folder.rglob("*.stdout")
+    parts = main.relative_to(kept.folder).parts
+    assert len(parts) == 4
+    assert parts[0] == "evidence"
+    assert all(
+        p.isascii() and p.isprintable() and not p.startswith((".", "-")) and len(p) < 120 for p in parts
+    )
+    assert kept.artefact_path(name, name, name) == main.relative_to(kept.folder).as_posix()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["reports"]
+
+
+def test_a_hostile_name_of_a_run_stays_inside(tmp_path: Path) -> None:
+    kept = store.ReportWriter.create(tmp_path / "reports", "../../x", now=NOW)
+    assert kept.folder.parent == tmp_path / "reports"
+
+
+def test_names_that_differ_in_case_or_in_odd_characters_do_not_collide(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    for host in ("GPU1", "gpu1", "gpu:1", "gpu/1"):
+        kept.answer(host, "find", command("k", stdout=host.encode()))
+    folders = {p.relative_to(kept.folder).parts[1] for p in kept.folder.rglob("*.stdout")}
+    assert len({folder.lower() for folder in folders}) == 4
+    for host in ("GPU1", "gpu1", "gpu:1", "gpu/1"):
+        assert (kept.folder / kept.artefact_path(host, "find", "k")).read_bytes() == host.encode()
+
+
+def test_an_artefacts_path_is_that_of_the_last_answer_under_its_key(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    kept.answer("gpu1", "find", command("k"))
+    kept.answer("gpu1", "find", command("k"))
+    assert kept.artefact_path("gpu1", "find", "k") == "evidence/gpu1/find/02-k.stdout"
+    assert kept.artefact_path("gpu1", "find", "never") == "never"
+    assert kept.artefact_path("gpu2", "find", "k") == "k"
+
+
+def test_threads_write_side_by_side(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+
+    def work(host: str) -> None:
+        for number in range(20):
+            kept.answer(host, "find", command(f"k{number}", stdout=b"x" * 5000))
+
+    threads = [threading.Thread(target=work, args=(f"gpu{number % 4}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(events(kept.folder)) == 161
+    assert len(list(kept.folder.rglob("*.stdout"))) == 160
+    assert sum(len(kept.artefacts(f"gpu{number}", "find")) for number in range(4)) == 160
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ddprobe import store
+from tests import reports, test_store as t
+kept = store.ReportWriter.create(Path(sys.argv[1]), "look", lab=True, now=t.NOW)
+kept.answer("gpu1", "find", t.command("uname"))
+kept.step(reports.report().steps[0], (reports.finding(reports.Outcome.WARN),))
+kept.answer("gpu1", "next", t.command("whoami"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_is_still_a_report(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parent.parent, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    (folder,) = tmp_path.iterdir()
+    report = store.load(folder)
+    whole = reports.report().steps[0]
+    assert report == Report(
+        name="look",
+        version=__version__,
+        started=NOW,
+        lab=True,
+        interrupted=True,
+        hosts=(HostRecord(name="gpu1"),),
+        steps=(
+            whole,
+            StepRecord(
+                id="next",
+                probe="",
+                host="gpu1",
+                status="interrupted",
+                reasons=("the run ended before the step did",),
+                started=NOW,
+                artefacts=report.steps[1].artefacts,
+            ),
+        ),
+        findings=(reports.finding(Outcome.WARN),),
+    )
+    assert report.steps[1].artefacts[0].files == (("stdout", "evidence/gpu1/next/01-whoami.stdout"),)
+
+
+@pytest.mark.parametrize(
+    "damage", [b'{"event": "st', b"\xff\xfe\n", b"null\n", b'{"event":"step"}\n', b"[" * 100_000 + b"\n"]
+)
+def test_a_damaged_line_costs_only_itself(tmp_path: Path, damage: bytes) -> None:
+    kept = writer(tmp_path)
+    kept.host(HostRecord(name="gpu1"))
+    with (kept.folder / "events.jsonl").open("ab") as file:
+        file.write(damage)
+    report = store.load(kept.folder)
+    assert (report.name, report.hosts, report.interrupted) == ("look", (HostRecord(name="gpu1"),), True)
+
+
+def test_a_damaged_report_json_gives_way_to_the_events(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    report = dataclasses.replace(reports.report(), verdicts=())
+    for step in report.steps:
+        kept.step(step, [f for f in report.findings if (f.host, f.step) == (step.host, step.id)])
+    for host in report.hosts:
+        kept.host(host)
+    kept.finish(report)
+    (kept.folder / "report.json").write_text('{"schema": "ddprobe-report/1", "hos')
+    found = store.load(kept.folder)
+    assert (found.hosts, found.steps, found.interrupted) == (report.hosts, report.steps, False)
+    assert sorted(f.id for f in found.findings) == sorted(f.id for f in report.findings)
+    assert (found.seconds, found.redactions) == (report.seconds, report.redactions)
+
+
+def test_a_folder_without_a_report_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"no report in {tmp_path}"):
+        store.load(tmp_path)
+    (tmp_path / "report.json").write_text("{}")
+    with pytest.raises(UsageError, match="not a ddprobe report"):
+        store.load(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        UsageError, match=f"cannot write the report in {tmp_path}/file/reports: Not a directory"
+    ):
+        store.ReportWriter.create(tmp_path / "file" / "reports", "look")
+
+
+def test_a_full_disk_keeps_what_came_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = writer(tmp_path)
+    kept.answer("gpu1", "find", command("first"))
+    monkeypatch.setattr(store.ReportWriter, "_write", _no_space)
+    with pytest.raises(
+        UsageError, match=f"cannot write the report in {kept.folder}: No space left on device"
+    ) as caught:
+        kept.answer("gpu1", "find", command("second"))
+    assert "--reports" in caught.value.advice
+    report = store.load(kept.folder)
+    assert [artefact.key for artefact in report.steps[0].artefacts] == ["first"]
+
+
+def _no_space(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_reports_are_listed_newest_first(tmp_path: Path) -> None:
+    for number, name in enumerate(("first", "second")):
+        kept = store.ReportWriter.create(tmp_path, name, now=NOW + number)
+        kept.finish(dataclasses.replace(reports.report(), name=name, started=NOW + number))
+    killed = store.ReportWriter.create(tmp_path, "killed", lab=True, now=NOW + 2)
+    broken = tmp_path / "19990101T000000Z-broken"
+    broken.mkdir()
+    (broken / "report.json").write_text("{}")
+    (tmp_path / "not-a-report").mkdir()
+    (tmp_path / "file").write_text("")
+    listed = store.list_reports(tmp_path)
+    assert [(s.name, s.outcome, s.interrupted, s.lab) for s in listed] == [
+        ("killed", Outcome.UNKNOWN, True, True),
+        ("second", Outcome.FAIL, False, False),
+        ("first", Outcome.FAIL, False, False),
+        ("19990101T000000Z-broken", None, False, False),
+    ]
+    assert listed[0].folder == killed.folder
+    assert listed[1].hosts == ("gpu1", "gpu2", "gpu3")
+    assert "not a ddprobe report" in listed[3].trouble
+    assert store.list_reports(tmp_path / "nowhere") == ()
