@@ -36,6 +36,7 @@ from ddprobe.model import (
     Step,
 )
 from ddprobe.redact import Redactor
+from ddprobe.sessions import open_session as real_open
 from ddprobe.sessions.base import Session
 
 # --- a probe and a host that need no network ---------------------------------------------------------------
@@ -213,8 +214,8 @@ def test_an_error_of_our_own_is_a_line_and_with_debug_a_traceback(
     assert app.run(["server", "h"]) == 4
     [line, _] = errors(capsys)
     assert line == "ddprobe: an error in ddprobe itself: ZeroDivisionError: �[31mhello"
-    with pytest.raises(ZeroDivisionError):
-        app.run(["server", "h", "--debug"])
+    assert app.run(["server", "h", "--debug"]) == 4
+    assert errors(capsys)[0] == "Traceback (most recent call last):"
 
 
 def test_ctrl_c_before_a_run_is_130(
@@ -397,6 +398,59 @@ def test_probes_lists_all_and_shows_a_manual(capsys: pytest.CaptureFixture[str])
     told = capsys.readouterr().out
     assert "GET /server_info" in told
     assert "server.none" in told
+
+
+# --- the lab -------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_does_the_main_job_and_says_that_it_is_a_lab(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ddprobe.sessions.open_session", real_open)
+    assert app.run(["demo"]) in (0, 1)
+    told = capsys.readouterr().out
+    assert told.startswith("LAB: ")
+    for step in ("config", "server", "grep", "read"):
+        assert f"── {step}  lab-" in told
+    assert told.count("  complete\n") == 2
+    assert app.run(["demo", "--scenario", "healthy", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["lab"] is True
+    assert [(step["id"], step["status"]) for step in report["steps"]] == [
+        ("config", "done"),
+        ("server", "done"),
+        ("grep", "done"),
+        ("read", "done"),
+    ]
+    assert [span["status"] for span in report["ranges"]] == ["complete", "complete"]
+    assert app.run(["demo", "--scenario", "helthy"]) == 2
+    assert errors(capsys) == ["ddprobe: the lab has no scenario 'helthy'", "  did you mean healthy?"]
+
+
+def test_a_lab_that_is_up_is_a_host_like_any_other(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ddprobe.sessions.open_session", real_open)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ddprobe", "lab", "up", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    with process:
+        assert process.stdout is not None
+        text = ""
+        while not text.endswith("}\n"):
+            text += process.stdout.readline()
+            assert process.poll() is None
+        lab = json.loads(text)
+        assert app.run(["hosts", "--check", "--hosts", lab["hosts_file"]]) == 0
+        told = capsys.readouterr().out
+        assert lab["host"] in told
+        assert "1 of 1 host answered." in told
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+    assert not Path(lab["hosts_file"]).parent.exists()
 
 
 # --- as processes ------------------------------------------------------------------------------------------------

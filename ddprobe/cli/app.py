@@ -105,33 +105,27 @@ def _start(
 
 def run(argv: Sequence[str]) -> int:
     """Carry out one command line. Returns the exit code; every error is a line on stderr."""
-    debug = "--debug" in argv
     try:
         code = _run(list(argv))
         sys.stdout.flush()
         return code
-    except DdprobeError as error:
-        if debug:
-            raise
-        return _say(error.message, error.advice, error.exit_code)
-    except (KeyboardInterrupt, Cancelled):
-        return _say("interrupted", "", 130)
     except BrokenPipeError:
         # The reader has gone (`| head`): nothing failed, and nobody is left to tell.
         quieten_stdout()
         return 0
-    except OSError as error:
-        if debug:
-            raise
-        return _say(str(error), "--debug shows where", 4)
+    except (KeyboardInterrupt, Cancelled):
+        return _say("interrupted", "", 130)
     except Exception as error:
-        if debug:
-            raise
-        return _say(
-            f"an error in ddprobe itself: {type(error).__name__}: {error}",
-            "--debug shows where; please report it",
-            4,
-        )
+        if "--debug" in argv:
+            import traceback
+
+            traceback.print_exc()
+        if isinstance(error, DdprobeError):
+            return _say(error.message, error.advice, error.exit_code)
+        if isinstance(error, OSError):
+            return _say(str(error), "--debug shows where", 4)
+        what = f"an error in ddprobe itself: {type(error).__name__}: {error}"
+        return _say(what, "--debug shows where; please report it", 4)
 
 
 def _run(argv: list[str]) -> int:

@@ -23,11 +23,11 @@ _ROOMS = ("ddprobe.probes", "ddprobe.engines", "ddprobe.parsing")
 def page(probe: type[Probe]) -> dict[str, Any]:
     """The manual page as plain values."""
     text = inspect.cleandoc(sys.modules[probe.__module__].__doc__ or "")
-    question, _, about = text.partition("\n")
+    about = text.partition("\n")[2]
     programs, paths = reach(probe)
     return {
         "name": probe.name(),
-        "question": question.strip(),
+        "question": question(probe),
         "about": about.strip(),
         "settings": [
             {
@@ -45,9 +45,14 @@ def page(probe: type[Probe]) -> dict[str, Any]:
     }
 
 
-def overview(pages: Sequence[dict[str, Any]]) -> Table:
+def overview(kinds: Sequence[type[Probe]]) -> Table:
     """Every probe in a line."""
-    return Table(("probe", "question"), tuple((page["name"], page["question"]) for page in pages))
+    return Table(("probe", "question"), tuple((kind.name(), question(kind)) for kind in kinds))
+
+
+def question(probe: type[Probe]) -> str:
+    """The question that the probe answers."""
+    return (sys.modules[probe.__module__].__doc__ or "").strip().partition("\n")[0]
 
 
 def blocks(page: dict[str, Any]) -> tuple[Block, ...]:

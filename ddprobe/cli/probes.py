@@ -21,11 +21,12 @@ def probes_command(
     """The named probes; with NAME, one probe's manual page: what it runs on a host, settings, findings."""
     from ddprobe import probes
 
-    pages = [manual.page(probes.load(one)) for one in ([name] if name else probes.names())]
+    kinds = [probes.load(one) for one in ([name] if name else probes.names())]
     if options.json:
+        pages = [manual.page(kind) for kind in kinds]
         screen.dump(pages[0] if name else pages)
     elif name:
-        screen.draw(manual.blocks(pages[0]), options)
+        screen.draw(manual.blocks(manual.page(kinds[0])), options)
     else:
-        screen.draw([manual.overview(pages)], options)
+        screen.draw([manual.overview(kinds)], options)
     return 0

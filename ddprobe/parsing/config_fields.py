@@ -10,6 +10,8 @@ Scope = tuple[Mapping[str, Any], str]
 """A section of the file, and its path."""
 
 MAX_LIST = 4096
+LARGEST = 2**63
+"""No field of a model is larger; what is, is nonsense."""
 
 
 class Fields:
@@ -51,7 +53,7 @@ class Fields:
     # --- types -----------------------------------------------------------------------------------------
 
     def as_int(self, value: Any, path: str) -> int | None:
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
             return value
         number: int | None = None
         if isinstance(value, float) and value.is_integer():
@@ -59,6 +61,7 @@ class Fields:
         elif isinstance(value, str) and len(value) < 20:
             digits = value.strip().replace("_", "")
             number = int(digits) if digits.lstrip("+-").isdecimal() and digits.isascii() else None
+        number = number if number is not None and abs(number) <= LARGEST else None
         if value is not None:
             read_as = f"read as {number}" if number is not None else "ignored"
             self.note(f"{path} is {kind_of(value)}, not a whole number; {read_as}")
@@ -138,7 +141,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
     if isinstance(value, int | float):
-        return f"the number {value!r}"
+        return f"the number {repr(value)[:40]}"
     if value is None:
         return "null"
     return "an object" if isinstance(value, Mapping) else f"a list of {len(value)}"
@@ -146,7 +149,7 @@ def kind_of(value: Any) -> str:
 
 def plain(value: Any) -> Any:
     """The value if it may stand in a fact: a scalar, or a short list of them as a tuple; else its description."""
-    if value is None or isinstance(value, bool | int):
+    if value is None or (isinstance(value, bool | int) and abs(value) <= LARGEST):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
@@ -156,7 +159,7 @@ def plain(value: Any) -> Any:
         return tuple(plain(item) for item in value)
     if isinstance(value, Mapping):
         return f"an object of {len(value)} fields"
-    return f"a list of {len(value)}" if isinstance(value, list | tuple) else str(type(value).__name__)
+    return f"a list of {len(value)}" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
 
 
 def _deep(value: Any) -> bool:

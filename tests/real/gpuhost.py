@@ -188,11 +188,23 @@ def put_model(cache: Path, name: str, config: dict[str, Any], others: dict[str, 
     return snapshot
 
 
-def fc_header(rows: int, columns: int) -> bytes:
-    """The start of a drafter's model.safetensors: length, header, no weights."""
-    header = json.dumps(
-        {"fc.weight": {"dtype": "BF16", "shape": [rows, columns], "data_offsets": [0, 0]}}
-    ).encode()
+LAYER = (
+    "input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+    "self_attn.o_proj", "self_attn.q_norm", "self_attn.k_norm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+)  # fmt: skip
+
+
+def weights_header() -> bytes:
+    """The start of a drafter's model.safetensors: length and header with every tensor's name, no weights."""
+    names = [f"layers.{layer}.{name}.weight" for layer in range(6) for name in LAYER] + [
+        "norm.weight",
+        "hidden_norm.weight",
+    ]
+    shapes = {name: [7168] for name in names} | {"fc.weight": [7168, 6 * 7168]}
+    tensors = {
+        name: {"dtype": "BF16", "shape": shape, "data_offsets": [0, 0]} for name, shape in shapes.items()
+    }
+    header = json.dumps(tensors).encode()
     return len(header).to_bytes(8, "little") + header
 
 
@@ -203,7 +215,7 @@ def gpu_host(root: Path, *, server_info: dict[str, Any] | None = None) -> Iterat
     package = install("0.5.23", root / "opt" / "sglang")
     old_package = install("0.5.12", root / "opt" / "sglang-old")
     cache = root / "models" / "hub"
-    drafter = put_model(cache, DRAFTER_ID, DRAFTER, {"model.safetensors": fc_header(7168, 6 * 7168)})
+    drafter = put_model(cache, DRAFTER_ID, DRAFTER, {"model.safetensors": weights_header()})
     tokenizer = {"added_tokens_decoder": {"163838": {"content": "<|MASK|>", "special": True}}}
     target = put_model(cache, TARGET_ID, TARGET, {"tokenizer_config.json": json.dumps(tokenizer).encode()})
 

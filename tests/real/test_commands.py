@@ -84,6 +84,13 @@ def address(server: real.Server, **more: Any) -> dict[str, Any]:
     return {"address": "127.0.0.1", "port": server.port, "user": server.user, **more}
 
 
+def facts_of(ran: Ran, gpu: GpuHost) -> list[dict[str, Any]]:
+    """What is known of this host's server; the machine that runs the tests may have others."""
+    facts = [fact for step in ran.report["steps"] for fact in step["facts"]]
+    mine = (f"sglang pid {gpu.pid}", "", None)
+    return [f for f in facts if f.get("pid", gpu.pid) == gpu.pid and f.get("server") in mine]
+
+
 def lines_of(path: Path, first: int, last: int) -> str:
     """What `sed -n 'first,lastp'` prints: the source of truth for `read`."""
     return subprocess.run(
@@ -97,7 +104,7 @@ def lines_of(path: Path, first: int, last: int) -> str:
 def test_inspect_config_finds_everything_by_itself(person: Person, gpu: GpuHost) -> None:
     ran = person.types("inspect-config", "--json", "--fail-on", "never")
     report = ran.report
-    facts = [fact for step in report["steps"] for fact in step["facts"]]
+    facts = facts_of(ran, gpu)
     drafter, target = (
         (next(f for f in facts if f["type"] == "ModelConfig" and f["role"] == role))
         for role in ("drafter", "target")
@@ -112,7 +119,8 @@ def test_inspect_config_finds_everything_by_itself(person: Person, gpu: GpuHost)
     assert {"package", "drafter", "target"} <= found
     assert all(f["origin"] for f in facts if f["type"] == "Discovered")
 
-    outcome = {finding["id"]: finding["outcome"] for finding in report["findings"]}
+    mine = [finding for finding in report["findings"] if f"pid {gpu.pid}" in finding["subject"]]
+    outcome = {finding["id"]: finding["outcome"] for finding in mine}
     # The configuration is the founding story's: sound but for YaRN's amplitude, which changed between releases.
     for sound in (
         "DC01",
@@ -167,12 +175,7 @@ def test_inspect_config_takes_a_path_and_a_hub_id(person: Person, gpu: GpuHost) 
         "--fail-on",
         "never",
     )
-    (drafter,) = (
-        f
-        for s in ran.report["steps"]
-        for f in s["facts"]
-        if f["type"] == "ModelConfig" and f["role"] == "drafter"
-    )
+    (drafter,) = (f for f in facts_of(ran, gpu) if f["type"] == "ModelConfig" and f["role"] == "drafter")
     assert (drafter["path"], drafter["num_hidden_layers"], drafter["rope"]["theta"]) == (str(odd), 2, None)
 
 
@@ -310,8 +313,7 @@ def test_a_wrong_question_is_2_and_nothing_was_run(person: Person, words: tuple[
 
 
 def test_server_tells_what_runs(person: Person, gpu: GpuHost) -> None:
-    report = person.types("server", "--json", "--fail-on", "never").report
-    facts = [fact for step in report["steps"] for fact in step["facts"]]
+    facts = facts_of(person.types("server", "--json", "--fail-on", "never"), gpu)
     (process,) = (f for f in facts if f["type"] == "ServerProcess")
     assert (process["engine"], process["pid"], process["version"]) == ("sglang", gpu.pid, "0.5.23")
     assert sorted(process["ranks"]) == sorted(gpu.ranks)
@@ -373,7 +375,7 @@ def test_a_plain_user_is_told_what_could_not_be_seen(
 ) -> None:
     person = Person(tmp_path, {"gpu1": address(sshd(who=plain_user))})
     ran = person.types("server", "--json", "--fail-on", "never", expect=None)
-    (process,) = (f for s in ran.report["steps"] for f in s["facts"] if f["type"] == "ServerProcess")
+    (process,) = (f for f in facts_of(ran, gpu) if f["type"] == "ServerProcess")
     assert (process["pid"], process["environment"]) == (gpu.pid, {})
     shown = person.types("server", "--fail-on", "never", expect=None).out
     assert plain_user.name in shown
