@@ -16,6 +16,7 @@ from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Table
 from ddprobe.model import Finding, HostRecord, Outcome, Report, StepRecord
 from ddprobe.render import markdown, terminal
 from ddprobe.render.progress import PATIENCE, progress
+from ddprobe.render.wrapping import fit, widths
 from tests import reports
 
 ACTS_ON_A_TERMINAL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -56,7 +57,7 @@ def marked(*blocks: Block) -> str:
         ("a\x1b[31mred\x1b[0m", "a␛red␛"),
         ("\x1b]0;title\x07x", "␛x"),
         ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "␛link␛"),
-        ("\x1b]52;c;never ended", "␛2;c;never ended"),
+        ("\x1b]52;c;never ended", "␛52;c;never ended"),
         ("\x9b31mred", "␛red"),
         ("a\rb\r\nc", "a␍b\nc"),
         ("\x00\x07\x08\x7f", "␀␇␈␡"),
@@ -149,6 +150,32 @@ def test_a_wide_table_is_folded_to_the_screen_and_loses_nothing() -> None:
         assert "".join(cell[half:].strip() for cell in cells) == path
 
 
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("short", 10, ["short"]),
+        ("two words here", 10, ["two words", "here"]),
+        ("--context-length 262144", 16, ["--context-length", "262144"]),
+        ("--speculative-num-draft-tokens 8", 20, ["--speculative-num-", "draft-tokens 8"]),
+        ("/data/hub/models--org--name/snapshots", 20, ["/data/hub/models--", "org--name/snapshots"]),
+        ("0123456789abcdef", 6, ["012345", "6789ab", "cdef"]),
+        ("中文字很长", 4, ["中文", "字很", "长"]),
+        ("  indented words", 10, ["  indented", "words"]),
+        ("", 5, [""]),
+    ],
+)
+def test_text_is_broken_where_it_hurts_least(text: str, width: int, lines: list[str]) -> None:
+    assert fit(text, width).split("\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("natural", "room", "given"),
+    [([5, 10, 10], 40, [5, 10, 10]), ([5, 40, 40], 45, [5, 20, 20]), ([5, 12, 90], 45, [5, 12, 28]), ([50, 50], 4, [6, 6])],
+)  # fmt: skip
+def test_the_widest_columns_give_way_first(natural: list[int], room: int, given: list[int]) -> None:
+    assert widths(natural, room) == given
+
+
 def test_pairs_and_paragraphs() -> None:
     text = drawn(
         Heading("sglang"), Pairs((("model", "m"), ("draft model", "d\ne")), title="Server"), Paragraph("end")
@@ -210,7 +237,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("blocks")
 def test_a_report_in_the_order_in_which_it_is_read() -> None:
-    text = shown(reports.report())
+    text = shown(reports.report(), width=160)
     places = [
         text.index(part)
         for part in (
@@ -267,7 +294,7 @@ def test_quiet_shows_what_needs_a_look_and_the_last_line() -> None:
         (Report(name="a", version="1", started=0.0, findings=(reports.finding(Outcome.UNKNOWN),)), "? unknown"),
         (
             Report(name="a", version="1", started=0.0, steps=(StepRecord(id="s", probe="", host="x", status="incomplete"),)),
-            "? unknown",
+            "? incomplete",
         ),
     ],
 )  # fmt: skip

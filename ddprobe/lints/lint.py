@@ -60,7 +60,7 @@ class Lint:
         try:
             judged = self.judge(served)
         except NotKnown as missing:
-            summary = f"not judged ({self.text}): {missing.what} is not known"
+            summary = f"not judged ({self.text}); unknown: {missing.what}"
             judged = Judgement(Outcome.UNKNOWN, summary)
         if judged is None:
             return None

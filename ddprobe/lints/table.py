@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from ddprobe.lints import environment, kernels, launch, pairing, positions, taps, weights, windows
+from ddprobe.lints import drafting, environment, kernels, launch, pairing, positions, taps, weights, windows
 from ddprobe.lints.lint import Lint, subject_of
 
 LINTS: tuple[Lint, ...] = tuple(
     sorted(
         (
             lint
-            for subject in (taps, pairing, windows, positions, weights, launch, kernels, environment)
+            for subject in (
+                taps,
+                pairing,
+                windows,
+                positions,
+                weights,
+                launch,
+                drafting,
+                kernels,
+                environment,
+            )
             for lint in subject.LINTS
         ),
         key=lambda lint: lint.id,

@@ -21,7 +21,7 @@ LAB = "LAB: a simulated host inside this process. Nothing here was measured on r
 
 _ESCAPE = re.compile(
     "(?:\x1b\\[|\x9b)[0-9;:?<=>!$ ]{0,64}[@-~]"  # colours, cursor movements
-    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\\\|\x9c)"  # titles, links, clipboard
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}(?:\x07|\x1b\\\\|\x9c)"  # titles, links, clipboard
     "|\x1b[ -/]{0,4}[0-~]"
 )
 _CONTROL = re.compile(
@@ -131,11 +131,11 @@ class FindingView:
 
 
 def findings(report: Report) -> tuple[FindingView, ...]:
-    """Findings, the worst first; the same one on several hosts is one."""
+    """Findings, the worst first; the same one on several hosts, or in several steps, is one."""
     folded: dict[Finding, list[str]] = {}
     firsts: dict[Finding, Finding] = {}
     for finding in report.findings:
-        key = dataclasses.replace(finding, host="", cites=())
+        key = dataclasses.replace(finding, host="", step="", cites=())
         firsts.setdefault(key, finding)
         folded.setdefault(key, []).append(finding.host)
     views = [FindingView(firsts[key], tuple(dict.fromkeys(hosts))) for key, hosts in folded.items()]
@@ -189,6 +189,7 @@ def verdict_word(report: Report) -> str:
         return "interrupted"
     if report.hosts and all(host.error for host in report.hosts):
         return "no host reached"
-    if any(step.status == "incomplete" for step in report.steps) and report.outcome < Outcome.UNKNOWN:
+    told = report.findings and report.outcome >= Outcome.UNKNOWN
+    if not told and any(step.status == "incomplete" for step in report.steps):
         return "incomplete"
     return report.outcome.label if report.findings else "done"

@@ -58,13 +58,11 @@ class Running:
         from rich.live import Live
 
         console = Console(file=self._file, markup=False, highlight=False, emoji=False)
+        live = Live(get_renderable=self._lines, console=console, transient=True, refresh_per_second=8)
         with self._lock:
             if self._ended or self._live is not None:
                 return
-            self._live = Live(
-                get_renderable=self._lines, console=console, transient=True, refresh_per_second=8
-            )
-            live = self._live
+            self._live = live
         live.start()
 
     def end(self) -> None:

@@ -14,7 +14,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.agent import AgentSSH
 
 from ddprobe.errors import NotAuthenticated
+from ddprobe.sessions.dial import Limit
 from ddprobe.sessions.sshconfig import OPENSSH_ADVICE, Hop
 
 _PROMPTING = threading.Lock()
@@ -40,11 +41,10 @@ class _Identity:
 class Identities:
     """Paramiko's `auth_strategy` for one hop. Raises `NotAuthenticated` with what was tried."""
 
-    def __init__(self, hop: Hop, prompting: Callable[[bool], None]) -> None:
-        """`prompting` is told when a person begins and ends to type: that time is theirs."""
+    def __init__(self, hop: Hop, limit: Limit) -> None:
         self.hop = hop
         self.started = False
-        self._prompting = prompting
+        self._limit = limit
         self._tried: list[str] = []
         self._skipped: list[str] = []
         self._allowed: list[str] = []
@@ -140,11 +140,8 @@ class Identities:
                 # What cryptography says of an encrypted key without a passphrase.
                 if not sys.stdin or not sys.stdin.isatty():
                     raise ValueError("it needs a passphrase and stdin is no terminal: `ssh-add` it") from None
-            self._prompting(True)
-            try:
+            with self._limit.paused():
                 passphrase = getpass.getpass(f"Passphrase for {path}: ")
-            finally:
-                self._prompting(False)
             key = _read_key(path, passphrase)
             _UNLOCKED[path] = passphrase
             return key

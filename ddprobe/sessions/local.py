@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from ddprobe.errors import Unreachable
 from ddprobe.model import Connection, Host
 from ddprobe.redact import Redactor
+from ddprobe.sessions.asking import Pipe
 from ddprobe.sessions.container import shell_words
 from ddprobe.sessions.process import ProcessPipe
-from ddprobe.sessions.shell import Pipe, ShellSession
+from ddprobe.sessions.shell import ShellSession
 
 if TYPE_CHECKING:
     from ddprobe.sessions.http import Web

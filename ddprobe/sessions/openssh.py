@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING
 from ddprobe.errors import HostError, HostKeyChanged, HostKeyUnknown, NoShell, NotAuthenticated, Unreachable
 from ddprobe.model import Connection, Host
 from ddprobe.redact import Redactor
+from ddprobe.sessions.asking import NoMoreSessions, Pipe
 from ddprobe.sessions.container import command_line
 from ddprobe.sessions.process import ProcessPipe
-from ddprobe.sessions.shell import NoMoreSessions, Pipe, ShellSession
+from ddprobe.sessions.shell import ShellSession
 from ddprobe.sessions.sshconfig import Hop, Route, above_config, resolve, ssh_program
 from ddprobe.sessions.stream import ForwardingRefused, ProcessStream, Stream
 

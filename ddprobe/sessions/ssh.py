@@ -12,11 +12,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ddprobe.errors import NoShell, Unreachable
+from ddprobe.errors import HostError, NoShell, Unreachable
 from ddprobe.model import Connection, Host
 from ddprobe.redact import Redactor
+from ddprobe.sessions.asking import NoMoreSessions, Pipe
 from ddprobe.sessions.container import command_line
-from ddprobe.sessions.shell import NoMoreSessions, Pipe, ShellSession
+from ddprobe.sessions.shell import ShellSession
 
 if TYPE_CHECKING:
     import paramiko
@@ -75,16 +76,24 @@ class SshSession(ShellSession):
 
 
 def _open_road(host: Host, cancelled: threading.Event) -> Road:
-    """Resolve and connect. The heavy imports go on while `ssh -G` is asked."""
+    """Resolve and connect. The heavy imports go on while `ssh -G` is asked and the first packets travel."""
     importing = threading.Thread(target=_import, daemon=True)
     importing.start()
+    from ddprobe.sessions.dial import Limit, dial
     from ddprobe.sessions.sshconfig import resolve
 
     route = resolve(host)
-    importing.join()
-    from ddprobe.sessions.road import Road
+    try:
+        limit = Limit(route.last.connect_timeout, cancelled)
+        wire = dial(route.hops[0], limit)
+        importing.join()
+        from ddprobe.sessions.road import Road
 
-    return Road(route, route.last.connect_timeout, host.host_key == "accept-new", cancelled)
+        return Road(route, host.host_key == "accept-new", limit, wire)
+    except HostError as error:
+        if not error.message.startswith(host.name):
+            error.message = f"{host.name}: {error.message}"
+        raise
 
 
 def _import() -> None:

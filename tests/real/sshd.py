@@ -82,9 +82,7 @@ def account(shell: str, **files: str) -> Iterator[Account]:
         for name, text in files.items():
             (home / f".{name}").write_text(text)
         user = f"ddp{os.getpid()}x{time.monotonic_ns() % 10**8}"
-        _account_tool(
-            "useradd", "--no-log-init", "-M", "-d", str(home), "-s", shell, "-p", "*", user
-        )
+        _account_tool("useradd", "--no-log-init", "-M", "-d", str(home), "-s", shell, "-p", "*", user)
         try:
             subprocess.run(["chown", "-R", f"{user}:", str(home)], check=True)
             yield Account(user, home, shell)
@@ -135,11 +133,17 @@ class Server:
 
     @property
     def pid(self) -> int:
-        return self.process.pid
+        """sshd's own; `process` is the shell that holds it."""
+        return int((self.folder / "pid").read_text())
 
     def host(self, name: str = "gpu1", **changes: Any) -> Host:
         """This server as an inventory would hold it."""
-        known: dict[str, Any] = {"address": "127.0.0.1", "port": self.port, "user": self.user, "connect_timeout": 10.0}
+        known: dict[str, Any] = {
+            "address": "127.0.0.1",
+            "port": self.port,
+            "user": self.user,
+            "connect_timeout": 10.0,
+        }
         return Host(name=name, **(known | changes))
 
     def log(self) -> str:
@@ -152,6 +156,8 @@ class Server:
     def stop(self) -> None:
         """End the server and every connection of it."""
         pids = [self.pid, *self.children()]
+        assert self.process.stdin
+        self.process.stdin.close()
         for number in (signal.SIGCONT, signal.SIGKILL):
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -215,8 +221,8 @@ def _start(home: Path, lines: Sequence[str]) -> tuple[subprocess.Popen[bytes], i
         config.write_text("\n".join([f"Port {port}", *lines, ""]))
         with (home / "log").open("wb") as log:
             process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(config)],
-                stdin=subprocess.DEVNULL,
+                ["/bin/sh", "-c", _TETHERED, SSHD, str(config)],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -227,9 +233,20 @@ def _start(home: Path, lines: Sequence[str]) -> tuple[subprocess.Popen[bytes], i
             if b"Server listening" in (home / "log").read_bytes():
                 return process, port
             time.sleep(0.02)
-        process.kill()
+        assert process.stdin
+        process.stdin.close()
         process.wait()
     raise AssertionError(f"sshd does not start: {(home / 'log').read_text()}")
+
+
+# Should the tests be killed, their end of the pipe closes and takes the server along.
+_TETHERED = """
+exec 3<&0
+"$0" -D -e -f "$1" </dev/null 3<&- &
+read -r _ <&3
+kill $!
+wait
+"""
 
 
 def free_port() -> int:

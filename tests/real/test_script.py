@@ -9,16 +9,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ddprobe.model import Command, CommandResult, Glob, Host
+from ddprobe.model import Command, CommandResult, Connection, Glob, Host
 from ddprobe.redact import Redactor
+from ddprobe.sessions.asking import Pipe
+from ddprobe.sessions.http import Web
 from ddprobe.sessions.process import ProcessPipe
-from ddprobe.sessions.shell import Pipe, ShellSession
+from ddprobe.sessions.shell import ShellSession
 from tests.real.sshd import carrying, descendants, running
 
 SHELLS = {"dash": ("dash", "-s"), "bash": ("bash", "-s"), "busybox": ("busybox", "ash", "-s")}
@@ -34,7 +37,9 @@ class ShellOnly(ShellSession):
         self.pids: list[int] = []
         self._start()
 
-    connection = None  # type: ignore[assignment]
+    @property
+    def connection(self) -> Connection:
+        return Connection(transport="shell", notes=self._all_notes())
 
     def _open_pipe(self) -> Pipe:
         self.opened += 1
@@ -42,7 +47,7 @@ class ShellOnly(ShellSession):
         self.pids.append(pipe.process.pid)
         return pipe
 
-    def _make_web(self):  # type: ignore[no-untyped-def]
+    def _make_web(self) -> Web:
         raise NotImplementedError
 
     @property
@@ -60,13 +65,13 @@ class ShellOnly(ShellSession):
 
 
 @pytest.fixture(params=sorted(SHELLS))
-def shell(request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
+def shell(request: pytest.FixtureRequest) -> Iterator[ShellOnly]:
     session = ShellOnly(SHELLS[request.param])
     yield session
     session.close()
 
 
-def gone(find, seconds: float = 4.0) -> list[int]:  # type: ignore[no-untyped-def]
+def gone(find: Callable[[], list[Any]], seconds: float = 4.0) -> list[Any]:
     """What `find` still finds after that time; usually nothing, at once."""
     limit = time.monotonic() + seconds
     while (left := find()) and time.monotonic() < limit:
@@ -75,7 +80,22 @@ def gone(find, seconds: float = 4.0) -> list[int]:  # type: ignore[no-untyped-de
 
 
 def test_words_arrive_as_they_are(shell: ShellOnly) -> None:
-    words = ["a b", "'", '"', "$HOME", "`id`", "\\", "*", "", "-n", "new\nline", "é\udcff", "a;b|c&d", "~", "#"]
+    words = [
+        "a b",
+        "'",
+        '"',
+        "$HOME",
+        "`id`",
+        "\\",
+        "*",
+        "",
+        "-n",
+        "new\nline",
+        "é\udcff",
+        "a;b|c&d",
+        "~",
+        "#",
+    ]
     answer = shell.run("printf", "%s\\0", *words)
     assert answer.stdout == b"".join(os.fsencode(word) + b"\0" for word in words)
     assert (answer.exit_code, answer.stderr, answer.truncated, answer.timed_out) == (0, b"", False, False)
@@ -135,7 +155,9 @@ def test_many_questions_one_shell(shell: ShellOnly) -> None:
 
 
 def test_both_streams_are_drained_and_capped(shell: ShellOnly) -> None:
-    line = "i=0; while [ $i -lt 48 ]; do head -c 65536 /dev/zero; head -c 65536 /dev/zero >&2; i=$((i+1)); done"
+    line = (
+        "i=0; while [ $i -lt 48 ]; do head -c 65536 /dev/zero; head -c 65536 /dev/zero >&2; i=$((i+1)); done"
+    )
     answer = shell.run("sh", "-c", line, cap=4 << 20)
     assert answer.stdout == bytes(3 << 20)
     assert (answer.truncated, answer.stderr_truncated) == (False, True)
@@ -178,7 +200,7 @@ LEAVERS = {
 
 
 @pytest.fixture(params=sorted(SHELLS))
-def leavers(request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
+def leavers(request: pytest.FixtureRequest) -> Iterator[Leavers]:
     """A session for each of them, so that all can wait at the same time."""
     sessions = {name: ShellOnly(SHELLS[request.param]) for name in LEAVERS}
     with ThreadPoolExecutor(len(sessions)) as pool:
@@ -205,17 +227,21 @@ def test_nothing_survives_a_deadline(leavers: Leavers) -> None:
         assert stuck.timed_out or stuck.exit_code == 0, name
         assert last.text == "after\n", name
     assert time.monotonic() - before < 6
-    assert {name: carrying(session.token) for name, session in sessions.items() if carrying(session.token)} == {}
+    assert {
+        name: carrying(session.token) for name, session in sessions.items() if carrying(session.token)
+    } == {}
 
 
 def test_nothing_survives_a_closed_road(leavers: Leavers) -> None:
     sessions, pool = leavers
     asked = [
-        pool.submit(session.run, "sh", "-c", LEAVERS[name].replace("exit 0", "sleep 62")) for name, session in sessions.items()
+        pool.submit(session.run, "sh", "-c", LEAVERS[name].replace("exit 0", "sleep 62"))
+        for name, session in sessions.items()
     ]
-    for name, session in sessions.items():
-        assert not gone(lambda token=session.token: [] if carrying(token) else [0]), name  # type: ignore[misc]
-    helpers = [pid for session in sessions.values() for pid in (session.pids[0], *descendants(session.pids[0]))]
+    assert not gone(lambda: [name for name in sessions if not carrying(sessions[name].token)])
+    helpers = [
+        pid for session in sessions.values() for pid in (session.pids[0], *descendants(session.pids[0]))
+    ]
     for session in sessions.values():
         session.cancelled.set()
     for future in asked:
@@ -245,7 +271,10 @@ def test_cancelling_takes_a_moment(shell: ShellOnly) -> None:
     threading.Timer(0.5, shell.cancelled.set).start()
     before = time.monotonic()
     first, second, third = shell.run_all(
-        [Command(key=key, argv=argv) for key, argv in (("a", ("echo",)), ("b", ("sleep", "61")), ("c", ("echo",)))]
+        [
+            Command(key=key, argv=argv)
+            for key, argv in (("a", ("echo",)), ("b", ("sleep", "61")), ("c", ("echo",)))
+        ]
     )
     assert time.monotonic() - before < 1.2
     assert first.text == "\n"
@@ -290,7 +319,7 @@ def test_a_host_without_setsid(tmp_path: Path) -> None:
     line = f"exec sed -u 's#^LC_ALL=C PATH=.*#LC_ALL=C PATH={tmp_path}#' | dash -s"
     session = ShellOnly(("sh", "-c", line))
     try:
-        assert any("no setsid" in note for note in session._all_notes())
+        assert any("no setsid" in note for note in session.connection.notes)
         answer = session.run("sh", "-c", "sleep 61 & sleep 61", timeout=1)
         assert answer.timed_out
         assert gone(lambda: carrying(session.token)) == []

@@ -10,7 +10,8 @@ from ddprobe.errors import Unanswered
 from ddprobe.facts import ModelConfig, ServerArgs
 from ddprobe.model import MIB, Cite, Command, Evidence
 from ddprobe.parsing import lenient_json, model_config, safetensors
-from ddprobe.probes.draft._locate import Place, Wanted
+from ddprobe.probes.draft._locate import Place, folder_key, listing, names
+from ddprobe.probes.draft._wanted import Wanted
 
 CONFIG_CAP = 16 * MIB
 HEAD = 256 * 1024
@@ -26,7 +27,7 @@ def first(want: Wanted, place: Place) -> tuple[Command, ...]:
         return Command(key=f"{want.key}-{name}", argv=("cat", f"{folder}/{file}"), cap=cap, alone=cap > MIB)
 
     asked = [
-        Command(key=f"{want.key}-files", argv=("ls", "-1", "-A", folder)),
+        listing(folder),
         read("config", place.file, CONFIG_CAP),
     ]
     if want.role == "target":
@@ -38,12 +39,12 @@ def second(want: Wanted, place: Place, evidence: Evidence) -> tuple[Command, ...
     """The head of a drafter's weights, or the index that says which of several files to look into."""
     if want.role != "drafter":
         return ()
-    names = _names(want, evidence)
-    if SINGLE in names:
+    files = names(evidence, place.folder)
+    if SINGLE in files:
         return (_head(want, place, SINGLE, HEAD),)
-    if INDEX in names:
+    if INDEX in files:
         return (Command(key=f"{want.key}-index", argv=("cat", f"{place.folder}/{INDEX}"), cap=8 * MIB),)
-    others = [name for name in names if name.endswith(".safetensors")]
+    others = [name for name in files if name.endswith(".safetensors")]
     return (_head(want, place, others[0], HEAD),) if len(others) == 1 else ()
 
 
@@ -75,13 +76,6 @@ def _head(want: Wanted, place: Place, file: str, size: int) -> Command:
     )
 
 
-def _names(want: Wanted, evidence: Evidence) -> tuple[str, ...]:
-    try:
-        return tuple(name for name in evidence.text(f"{want.key}-files").split("\n") if name)
-    except Unanswered:
-        return ()
-
-
 # --- understanding -----------------------------------------------------------------------------------------
 
 
@@ -100,14 +94,14 @@ def understand(
     """The model's configuration. Raises `Unanswered` when config.json is missing, cut, or no JSON object."""
     key = f"{want.key}-config"
     path = f"{place.folder}/{place.file}"
-    document = _document(key, path, evidence, want)
+    document = _document(key, path, evidence, want, place)
     overrides, notes = _overrides(arguments)
     read = model_config.read(document.value, overrides if want.servers else None)
-    files = _names(want, evidence)
+    files = names(evidence, place.folder)
     unread: list[str] = []
     sources = [Cite(key, "$")]
     if files:
-        sources.append(Cite(f"{want.key}-files", "files"))
+        sources.append(Cite(folder_key(place.folder), "files"))
     extra: dict[str, Any] = {"files": files[:400]}
     if want.role == "target":
         extra["special_token_ids"] = _special(want, evidence, sources, unread)
@@ -132,11 +126,11 @@ def each_server(config: ModelConfig, want: Wanted) -> Iterator[ModelConfig]:
         yield dataclasses.replace(config, server=name)
 
 
-def _document(key: str, path: str, evidence: Evidence, want: Wanted) -> lenient_json.Document:
+def _document(key: str, path: str, evidence: Evidence, want: Wanted, place: Place) -> lenient_json.Document:
     result = evidence.command(key)
     if result.trouble:
-        names = _names(want, evidence)
-        there = f" (there are {', '.join(names[:8])})" if names and "config.json" not in names else ""
+        files = names(evidence, place.folder)
+        there = f" (there are {', '.join(files[:8])})" if files and place.file not in files else ""
         raise Unanswered(want.role, f"{path}: {result.trouble}{there}")
     try:
         document = lenient_json.read(result.stdout)

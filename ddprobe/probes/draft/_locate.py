@@ -9,50 +9,17 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ddprobe.errors import Unanswered
-from ddprobe.facts import ServerArgs, ServerProcess
-from ddprobe.model import Command, Evidence, Host
-from ddprobe.probes.discovery import Discovery
+from ddprobe.model import Command, Evidence
+from ddprobe.probes.draft._wanted import Wanted
 
-ROLES = ("drafter", "target")
-_NAMES = {"drafter": "speculative_draft_model_path", "target": "model_path"}
-_REVISIONS = {"drafter": "speculative_draft_model_revision", "target": "revision"}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?\Z")
 _VARIABLE = re.compile(r"[^\[\0]+\Z")
 """A value that redaction kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A model to look at: whose, what it is called, and who called it so."""
-
-    role: str
-    reference: str
-    origin: str
-    revision: str = ""
-    servers: tuple[str, ...] = ()
-    """Names of the servers that use it; none when it was named by hand and no server does."""
-    process: ServerProcess | None = None
-    """The server in whose folder, container and environment the reference is to be read."""
-    download_dir: str = ""
-
-    @property
-    def key(self) -> str:
-        """Names its answers: readable, and different for different models."""
-        plain = re.sub(r"[^\w.-]+", "-", self.reference).strip("-")[-60:]
-        pid = f"-{self.process.pid}" if self.process is not None else ""
-        return f"{self.role}{pid}-{plain}"
-
-    @property
-    def root(self) -> str:
-        return self.process.root if self.process is not None else ""
-
-    def on_host(self, path: str) -> str:
-        """A path of the server's, as the host sees it."""
-        return self.root + posixpath.normpath(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,92 +44,6 @@ class Caches:
     missing: str = field(default="")
 
 
-def wanted(
-    given: dict[str, str], host: Host, found: Discovery, arguments: Sequence[ServerArgs]
-) -> tuple[Wanted, ...]:
-    """Every drafter and target to look at. By hand counts before the inventory, and that before a server's words."""
-    asked: list[Wanted] = []
-    for role in ROLES:
-        named = {"drafter": host.drafter, "target": host.target}[role]
-        mine, origin = (
-            (given[role], f"--{role}") if given[role] else (named or "", f"{role} in the inventory")
-        )
-        mine_used = False
-        for server in found.servers:
-            reference, flag, revision = _of_server(role, server, arguments)
-            alone = len(found.servers) == 1
-            if mine and (alone or mine == reference):
-                asked.append(
-                    _want(role, mine, origin, server, revision if mine == reference else "", arguments)
-                )
-                mine_used = True
-            elif reference:
-                asked.append(_want(role, reference, f"{flag} of {server.name}", server, revision, arguments))
-        for args in () if mine or found.servers else arguments:
-            reference, flag, revision = _named(role, args)
-            if reference:
-                asked.append(
-                    Wanted(role, reference, f"{flag} of the server at the inventory's url", revision)
-                )
-        if mine and not mine_used:
-            asked.append(Wanted(role, mine, origin))
-    return _once(asked)
-
-
-def _of_server(role: str, server: ServerProcess, arguments: Sequence[ServerArgs]) -> tuple[str, str, str]:
-    """A model's reference, the flag that names it, and its revision."""
-    mine = [args for args in arguments if args.server == server.name]
-    if role == "drafter" and not any(_speculates(args) for args in mine):
-        return "", "", ""
-    return next((named for args in mine if (named := _named(role, args))[0]), ("", "", ""))
-
-
-def _named(role: str, args: ServerArgs) -> tuple[str, str, str]:
-    """A model's reference, where the arguments name it, and its revision."""
-    value, revision = args.get(_NAMES[role]), args.get(_REVISIONS[role])
-    if not isinstance(value, str) or not value or (role == "drafter" and not _speculates(args)):
-        return "", "", ""
-    flag = f"{_NAMES[role]} in {args.origin}" if args.resolved else f"--{_NAMES[role].replace('_', '-')}"
-    return value, flag, revision if isinstance(revision, str) else ""
-
-
-def _speculates(args: ServerArgs) -> bool:
-    return args.engine != "sglang" or bool(args.get("speculative_algorithm"))
-
-
-def _want(
-    role: str,
-    reference: str,
-    origin: str,
-    server: ServerProcess,
-    revision: str,
-    arguments: Sequence[ServerArgs],
-) -> Wanted:
-    folders = [args.get("download_dir") for args in arguments if args.server == server.name]
-    folder = next((each for each in folders if isinstance(each, str) and each.startswith("/")), "")
-    return Wanted(role, reference, origin, revision, (server.name,), server, folder)
-
-
-def _once(asked: list[Wanted]) -> tuple[Wanted, ...]:
-    """The same model of two servers that see the same files is looked at once."""
-    found: dict[tuple[str, ...], Wanted] = {}
-    for want in asked:
-        process = want.process
-        surroundings = (
-            (process.root, process.cwd, process.user, repr(process.environment)) if process else ("",)
-        )
-        same = (want.role, want.reference, want.revision, want.download_dir, *surroundings)
-        if same in found:
-            first = found[same]
-            found[same] = Wanted(
-                want.role, want.reference, first.origin, want.revision, first.servers + want.servers,
-                first.process, want.download_dir,
-            )  # fmt: skip
-        else:
-            found[same] = want
-    return tuple(found.values())
-
-
 # --- asking ------------------------------------------------------------------------------------------------
 
 
@@ -183,15 +64,15 @@ def lookups(want: Wanted, evidence: Evidence) -> tuple[Command, ...]:
     asked = []
     beside = _beside(want)
     if beside:
-        asked.append(_list(f"{want.key}-beside", beside))
+        asked.append(listing(beside))
     if _is_hub_id(want.reference):
         for number, (folder, _) in enumerate(_caches(want, evidence).folders):
             model = f"{folder}/{_model_folder(want.reference)}"
             ref = f"{model}/refs/{want.revision or 'main'}"
             asked += [
                 Command(key=f"{want.key}-ref-{number}", argv=("cat", ref), exits=(0, 1), cap=4096),
-                _list(f"{want.key}-snapshots-{number}", f"{model}/snapshots"),
-                _list(f"{want.key}-cache-{number}", folder),
+                listing(f"{model}/snapshots"),
+                listing(folder),
             ]
     return tuple(asked)
 
@@ -200,25 +81,30 @@ def newest(want: Wanted, evidence: Evidence) -> tuple[Command, ...]:
     """When each of several snapshots was written, where no ref says which is meant."""
     asked = []
     for number, (folder, _) in enumerate(_caches(want, evidence).folders):
-        snapshots = _names(evidence, f"{want.key}-snapshots-{number}")
-        if len(snapshots) > 1 and _commit(want, evidence, number) not in snapshots:
-            model = f"{folder}/{_model_folder(want.reference)}/snapshots"
-            paths = tuple(f"{model}/{name}" for name in snapshots[:64])
+        snapshots = names(evidence, _snapshots(want, folder))
+        if len(snapshots) > 1 and _commit(want, evidence, folder, number) not in snapshots:
+            paths = tuple(f"{_snapshots(want, folder)}/{name}" for name in snapshots[:64])
             argv = ("stat", "-c", "%Y %n", *paths)
             asked.append(Command(key=f"{want.key}-times-{number}", argv=argv, exits=(0, 1)))
     return tuple(asked)
 
 
-def _commit(want: Wanted, evidence: Evidence, number: int) -> str:
+def _commit(want: Wanted, evidence: Evidence, folder: str, number: int) -> str:
     """The commit that the revision means, as far as the cache says so."""
-    if want.revision and want.revision in _names(evidence, f"{want.key}-snapshots-{number}"):
+    if want.revision and want.revision in names(evidence, _snapshots(want, folder)):
         return want.revision
     key = f"{want.key}-ref-{number}"
     return evidence.command(key).stdout.decode("utf-8", "replace").strip() if evidence.has(key) else ""
 
 
-def _list(key: str, folder: str) -> Command:
-    return Command(key=key, argv=("ls", "-1", "-A", folder), exits=(0, 1, 2))
+def folder_key(folder: str) -> str:
+    """Names the listing of a folder, whoever asks for it."""
+    tail = re.sub(r"[^\w.-]", "-", folder.strip("/"))[-60:].lstrip("-.")
+    return f"folder-{tail}-{zlib.crc32(folder.encode('utf-8', 'replace')):08x}"
+
+
+def listing(folder: str) -> Command:
+    return Command(key=folder_key(folder), argv=("ls", "-1", "-A", folder), exits=(0, 1, 2))
 
 
 def _beside(want: Wanted) -> str:
@@ -235,6 +121,10 @@ def _is_hub_id(reference: str) -> bool:
 
 def _model_folder(reference: str) -> str:
     return "models--" + reference.replace("/", "--")
+
+
+def _snapshots(want: Wanted, folder: str) -> str:
+    return f"{folder}/{_model_folder(want.reference)}/snapshots"
 
 
 def _caches(want: Wanted, evidence: Evidence) -> Caches:
@@ -295,10 +185,10 @@ def place(want: Wanted, evidence: Evidence) -> Place:
             return Place(posixpath.dirname(path), "an absolute path", file=posixpath.basename(path))
         return Place(path, "an absolute path")
     beside = _beside(want)
-    names = _names(evidence, f"{want.key}-beside")
-    if beside and names and ("config.json" in names or not _is_hub_id(want.reference)):
+    there = names(evidence, beside) if beside else ()
+    if there and ("config.json" in there or not _is_hub_id(want.reference)):
         cwd = want.process.cwd if want.process else ""
-        return Place(beside, f"relative to {cwd}", key=f"{want.key}-beside")
+        return Place(beside, f"relative to {cwd}", key=folder_key(beside))
     if not _is_hub_id(want.reference):
         where = f"{beside} does not exist" if beside else "no server's folder is known that it is relative to"
         raise Unanswered(want.role, f"{want.reference} is neither an absolute path nor a hub id, and {where}")
@@ -313,14 +203,14 @@ def _in_cache(want: Wanted, evidence: Evidence, caches: Caches) -> Place:
         )
     told = []
     for number, (folder, why) in enumerate(caches.folders):
-        snapshots = _names(evidence, f"{want.key}-snapshots-{number}")
+        snapshots = names(evidence, _snapshots(want, folder))
         if not snapshots:
-            told.append(_not_there(want, evidence, folder, why, number))
+            told.append(_not_there(want, evidence, folder, why))
             continue
-        commit, name = _commit(want, evidence, number), want.revision or "main"
+        commit, name = _commit(want, evidence, folder, number), want.revision or "main"
         key, how = f"{want.key}-ref-{number}", f"refs/{name} in {folder} ({why})"
         if commit not in snapshots:
-            key = f"{want.key}-snapshots-{number}"
+            key = folder_key(_snapshots(want, folder))
             if len(snapshots) == 1:
                 commit, how = snapshots[0], f"the only snapshot in {folder} ({why}); refs/{name} is not there"
             else:
@@ -328,7 +218,7 @@ def _in_cache(want: Wanted, evidence: Evidence, caches: Caches) -> Place:
                 how = (
                     f"the newest of {len(snapshots)} snapshots in {folder} ({why}); refs/{name} is not there"
                 )
-        return Place(f"{folder}/{_model_folder(want.reference)}/snapshots/{commit}", how, commit, key)
+        return Place(f"{_snapshots(want, folder)}/{commit}", how, commit, key)
     raise Unanswered(want.role, "; ".join(told))
 
 
@@ -341,9 +231,9 @@ def _latest(evidence: Evidence, key: str) -> str:
     return max(timed)[1] if timed else ""
 
 
-def _not_there(want: Wanted, evidence: Evidence, folder: str, why: str, number: int) -> str:
+def _not_there(want: Wanted, evidence: Evidence, folder: str, why: str) -> str:
     """What the cache holds in its place."""
-    result = evidence.command(f"{want.key}-cache-{number}")
+    result = evidence.command(folder_key(folder))
     if result.trouble or result.exit_code != 0:
         said = (
             result.trouble or result.stderr.decode("utf-8", "replace").strip()[-160:] or "it does not exist"
@@ -351,7 +241,7 @@ def _not_there(want: Wanted, evidence: Evidence, folder: str, why: str, number: 
         return f"{want.reference} was looked for in {folder} ({why}), which cannot be listed: {said}"
     models = [
         name.removeprefix("models--").replace("--", "/")
-        for name in _names(evidence, f"{want.key}-cache-{number}")
+        for name in names(evidence, folder)
         if name.startswith("models--")
     ]
     near = difflib.get_close_matches(want.reference, models, n=4, cutoff=0.3)
@@ -360,8 +250,12 @@ def _not_there(want: Wanted, evidence: Evidence, folder: str, why: str, number: 
     return f"{want.reference} is not in {folder} ({why}), which holds {shown or 'no model'}"
 
 
-def _names(evidence: Evidence, key: str) -> tuple[str, ...]:
+def names(evidence: Evidence, folder: str) -> tuple[str, ...]:
     """The entries of a folder that was listed; none when it does not exist."""
-    if not evidence.has(key) or evidence.command(key).exit_code != 0:
+    key = folder_key(folder)
+    if not evidence.has(key):
         return ()
-    return tuple(name for name in evidence.text(key).split("\n") if name and "/" not in name)
+    result = evidence.command(key)
+    if result.exit_code != 0 or result.trouble:
+        return ()
+    return tuple(name for name in result.text.split("\n") if name and "/" not in name)

@@ -36,6 +36,7 @@ from ddprobe.model import (
 )
 from ddprobe.probes.discovery import Discovery, discover, understand
 from ddprobe.probes.draft import _files, _locate, _table
+from ddprobe.probes.draft._wanted import Wanted, wanted
 
 _GPUS = Command(
     key="gpus",
@@ -73,9 +74,11 @@ class DraftConfig(Probe):
             answers += yield older
         wants = self._wants(found, Evidence(host, tuple(answers)))
         for stage in (_users, _lookups, _newest, _first, _second, _third):
-            questions = stage(wants, Evidence(host, tuple(answers)))
+            known = Evidence(host, tuple(answers))
+            # Two models may lie in one cache, or be one: the same question is asked once.
+            questions = {q.key: q for q in stage(wants, known) if not known.has(q.key)}
             if questions:
-                answers += yield questions
+                answers += yield tuple(questions.values())
 
     def interpret(self, evidence: Evidence) -> Iterator[Fact | Finding | Gap]:
         try:
@@ -110,9 +113,9 @@ class DraftConfig(Probe):
     def _by_hand(self, host: Host) -> bool:
         return bool(self.drafter or self.target or host.drafter or host.target)
 
-    def _wants(self, found: Discovery, evidence: Evidence) -> tuple[_locate.Wanted, ...]:
+    def _wants(self, found: Discovery, evidence: Evidence) -> tuple[Wanted, ...]:
         given = {"drafter": self.drafter, "target": self.target}
-        return _locate.wanted(given, evidence.host, found, _arguments(found, evidence))
+        return wanted(given, evidence.host, found, _arguments(found, evidence))
 
 
 # --- the server's own words --------------------------------------------------------------------------------
@@ -199,7 +202,7 @@ def _found(what: str, value: str, origin: str, key: str = "") -> Discovered:
 
 
 def _model(
-    want: _locate.Wanted, evidence: Evidence, arguments: tuple[ServerArgs, ...]
+    want: Wanted, evidence: Evidence, arguments: tuple[ServerArgs, ...]
 ) -> Iterator[Fact | Finding | Gap]:
     """A model's configuration for each server that uses it, or the gap it leaves."""
     try:
@@ -226,11 +229,11 @@ def _model(
         )
 
 
-def _asked(want: _locate.Wanted, evidence: Evidence) -> tuple[Cite, ...]:
+def _asked(want: Wanted, evidence: Evidence) -> tuple[Cite, ...]:
     return tuple(Cite(result.key) for result in evidence.started_with(f"{want.key}-"))[-3:]
 
 
-Wants = tuple[_locate.Wanted, ...]
+Wants = tuple[Wanted, ...]
 Questions = tuple[Question, ...]
 
 
@@ -259,7 +262,7 @@ def _third(wants: Wants, evidence: Evidence) -> Questions:
     return tuple(q for want, place in _placed(wants, evidence) for q in _files.third(want, place, evidence))
 
 
-def _placed(wants: Wants, evidence: Evidence) -> Iterator[tuple[_locate.Wanted, _locate.Place]]:
+def _placed(wants: Wants, evidence: Evidence) -> Iterator[tuple[Wanted, _locate.Place]]:
     for want in wants:
         try:
             yield want, _locate.place(want, evidence)
