@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ddprobe.store import ReportWriter
-
 from ddprobe.model import Artefact, Finding, HostRecord, Report, Result, StepRecord
+from ddprobe.store import ReportWriter
 
 
 class SilentWriter(ReportWriter):

@@ -130,6 +130,15 @@ def test_an_answer_waits_for_both_streams() -> None:
     assert list(reading.feed(b"", f"b{MARKER} 0\n".encode())) == [Frame(0, 0, b"a", b"b", 1.0)]
 
 
+def test_a_script_that_ended_early() -> None:
+    reading = reader(ready=True)
+    list(reading.feed(f"{MARKER} 0 0 1 2\n{MARKER} done\n".encode(), b""))
+    assert reading.broken_off
+    late = reader()
+    list(late.feed(STDOUT, b""))
+    assert (late.done, late.broken_off) == (True, False)
+
+
 def test_what_looks_like_a_marker_stays_in_the_answer() -> None:
     data = (MARKER[:-1] + "\n" + MARKER[::-1]).encode()
     reading = reader(ready=True)

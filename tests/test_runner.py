@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ddprobe import runner, store
+from ddprobe import probes, runner, store
 from ddprobe.blocks import Block
 from ddprobe.errors import NoShell, Unanswered, Unreachable
 from ddprobe.model import (
@@ -29,6 +29,7 @@ from ddprobe.model import (
     Report,
     Result,
     Step,
+    StepRecord,
     exit_code,
 )
 from ddprobe.redact import Redactor
@@ -110,8 +111,8 @@ def go(
 
 @pytest.fixture(autouse=True)
 def known_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = runner.probes.load
-    monkeypatch.setattr(runner.probes, "load", lambda name: Kernel if name == "host.kernel" else load(name))
+    load = probes.load
+    monkeypatch.setattr(probes, "load", lambda name: Kernel if name == "host.kernel" else load(name))
 
 
 def test_one_dead_host_leaves_the_others_whole(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_exit_code_of_one_finding(outcome: Outcome, fail_on: str, code: int) -> 
 
 def test_the_first_of_130_1_3_4_counts() -> None:
     lost = HostRecord(name="h", error="gone")
-    cut = runner.StepRecord(id="s", probe="p", host="h", status="incomplete")
+    cut = StepRecord(id="s", probe="p", host="h", status="incomplete")
     everything = Report(
         name="n",
         version="0",

@@ -115,6 +115,11 @@ class Shell:
         return self._reader.done and self.ready and not self._outbox
 
     @property
+    def broken_off(self) -> bool:
+        """The script has ended without asking everything."""
+        return self._reader.broken_off
+
+    @property
     def swept(self) -> int:
         return self._reader.swept
 
@@ -159,7 +164,7 @@ class Exchange:
             self.over = True
         elif garbled:
             self._break("more came than was asked for: the host's own cap failed, the road was cut")
-        elif self.shell.done:
+        elif self.shell.broken_off:
             self._break("the host's shell broke off")
         elif self.shell.pipe.ended:
             self._break(f"the road failed before the answer was whole: {self.shell.pipe.epitaph}")

@@ -292,6 +292,11 @@ class Reader:
         """What came while nothing of ours has answered."""
         return bytes(self._out.pending + self._err.pending)
 
+    @property
+    def broken_off(self) -> bool:
+        """The script has ended without asking everything. (stderr may lag behind stdout.)"""
+        return self.done and self._next + len(self._frames) < len(self.caps)
+
     def feed(self, stdout: bytes, stderr: bytes) -> Iterator[Frame]:
         """The answers that these bytes complete, in order. Raises `Garbled`."""
         for piece, words in self._out.feed(stdout, self._limit()):

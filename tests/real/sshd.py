@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,9 @@ class Server:
     user: str
     folder: Path
     process: subprocess.Popen[bytes]
-    home: Path = field(default=Path("/"))
+    """The shell that holds it."""
+    pid: int
+    home: Path = Path("/")
 
     @property
     def key(self) -> Path:
@@ -130,11 +132,6 @@ class Server:
     @property
     def known_hosts(self) -> Path:
         return self.laptop.known_hosts
-
-    @property
-    def pid(self) -> int:
-        """sshd's own; `process` is the shell that holds it."""
-        return int((self.folder / "pid").read_text())
 
     def host(self, name: str = "gpu1", **changes: Any) -> Host:
         """This server as an inventory would hold it."""
@@ -202,7 +199,8 @@ def server(
         ]
         user = who.name if who else _user()
         process, port = _start(home, lines)
-        running = Server(known_to, port, user, home, process, who.home if who else Path.home())
+        pid = int((home / "pid").read_text())
+        running = Server(known_to, port, user, home, process, pid, who.home if who else Path.home())
         if in_known_hosts:
             public = (home / "host_key.pub").read_text().rsplit(" ", 1)[0]
             with known_to.known_hosts.open("a") as file:
