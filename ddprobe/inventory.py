@@ -68,13 +68,6 @@ def find(named: str | None = None, environ: Mapping[str, str] = os.environ) -> P
     return next((path for path in places(environ) if path.is_file()), None)
 
 
-def load(path: Path) -> Inventory:
-    """The hosts file as an inventory. Raises `InventoryError` with every mistake in it."""
-    from ddprobe import hostsfile
-
-    return hostsfile.load(path)
-
-
 def select(words: Sequence[str], inventory: Inventory | None) -> tuple[Host, ...]:
     """The hosts that these words name, each once, in order; without words the default or only host.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ddprobe import inventory
+from ddprobe import hostsfile, inventory
 from ddprobe.errors import InventoryError, UsageError
 from ddprobe.inventory import Inventory
 from ddprobe.model import Container, Host
@@ -33,7 +33,7 @@ hosts:
 def read(tmp_path: Path, text: str) -> Inventory:
     path = tmp_path / "hosts.yaml"
     path.write_text(text)
-    return inventory.load(path)
+    return hostsfile.load(path)
 
 
 def mistakes(tmp_path: Path, text: str) -> list[str]:
@@ -252,7 +252,7 @@ def test_names_are_folded_where_they_allow_it() -> None:
 
 def test_a_host_named_on_the_command_line_costs_no_heavy_import() -> None:
     code = (
-        "import sys; from ddprobe import inventory; inventory.select(['root@gpu1:22'], None); "
+        "import sys; from ddprobe import hostsfile, inventory; inventory.select(['root@gpu1:22'], None); "
         "print(sorted({'yaml', 'pydantic', 'ClusterShell', 'rich', 'paramiko'} & set(sys.modules)))"
     )
     root = str(Path(__file__).parent.parent)
@@ -262,7 +262,7 @@ def test_a_host_named_on_the_command_line_costs_no_heavy_import() -> None:
 
 def test_the_example_loads_and_shows_every_key() -> None:
     path = Path(__file__).parent.parent / "hosts.example.yaml"
-    known = inventory.load(path)
+    known = hostsfile.load(path)
     assert known.warnings == ()
     assert names([], known) == ["gpu1"]
     keys = set(re.findall(r"^\s*([a-z_]+):", path.read_text(), re.MULTILINE))

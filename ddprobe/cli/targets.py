@@ -19,7 +19,9 @@ def load(options: Options) -> Inventory | None:
     path = inventory.find(options.hosts_file)
     if path is None:
         return None
-    found = inventory.load(path)
+    from ddprobe import hostsfile
+
+    found = hostsfile.load(path)
     for warning in found.warnings:
         sys.stderr.write(f"ddprobe: warning: {warning}\n")
     return found

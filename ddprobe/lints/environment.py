@@ -88,7 +88,7 @@ def visible(served: Served) -> Judgement:
         return fine("the environment was read", _cite(process, ""))
     return note(
         f"the environment cannot be seen, so {SIMULATE} and {OVERRIDE} cannot be ruled out",
-        f"connect as {user} or root",
+        "connect as root" if user == "root" else f"connect as {user} or root",
         _cite(process, ""),
     )
 

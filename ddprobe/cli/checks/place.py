@@ -62,7 +62,9 @@ def hosts(hosts_file: str | None) -> tuple[Inventory | None, Check]:
             return None, Check(
                 Outcome.INFO, "hosts file", f"none (looked at {looked}); a HOST is what ssh takes"
             )
-        found = inventory.load(path)
+        from ddprobe import hostsfile
+
+        found = hostsfile.load(path)
     except DdprobeError as error:
         return None, Check(Outcome.FAIL, "hosts file", error.message, error.advice)
     return found, Check(Outcome.PASS, "hosts file", f"{found.path}, hosts in it: {len(found.hosts)}")
