@@ -252,7 +252,7 @@ def test_names_are_folded_where_they_allow_it() -> None:
 
 def test_a_host_named_on_the_command_line_costs_no_heavy_import() -> None:
     code = (
-        "import sys; from ddprobe import hostsfile, inventory; inventory.select(['root@gpu1:22'], None); "
+        "import sys; from ddprobe import inventory; inventory.select(['root@gpu1:22'], None); "
         "print(sorted({'yaml', 'pydantic', 'ClusterShell', 'rich', 'paramiko'} & set(sys.modules)))"
     )
     root = str(Path(__file__).parent.parent)
