@@ -10,9 +10,15 @@ def main() -> None:
 
         sys.stdout.write(f"ddprobe {__version__}\n")
         return
-    from ddprobe.cli.app import run
+    try:
+        from ddprobe.cli.app import run
 
-    raise SystemExit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While modules were still being loaded.
+        sys.stderr.write("ddprobe: interrupted\n")
+        code = 130
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A sentence or two. `tone` is `plain`, `dim`, `good`, `warn` or `bad`."""
+    """A sentence or two. `tone` is `plain`, `dim`, `good`, `warn` or `bad`; or `command`: one to be copied whole."""
 
     text: str
     tone: str = "plain"

@@ -61,11 +61,16 @@ def find(named: str | None = None, environ: Mapping[str, str] = os.environ) -> P
     if named is not None:
         path = Path(named).expanduser()
         if not path.is_file():
-            raise InventoryError(f"--hosts {named}: there is no such file")
+            raise InventoryError(f"--hosts {named}: {_no_file(path)}")
         return path
-    if (variable := environ.get("DDPROBE_HOSTS", "")) and not Path(variable).expanduser().is_file():
-        raise InventoryError(f"$DDPROBE_HOSTS names {variable}: there is no such file")
+    variable = environ.get("DDPROBE_HOSTS", "")
+    if variable and not (path := Path(variable).expanduser()).is_file():
+        raise InventoryError(f"$DDPROBE_HOSTS names {variable}: {_no_file(path)}")
     return next((path for path in places(environ) if path.is_file()), None)
+
+
+def _no_file(path: Path) -> str:
+    return "it is not a file" if path.exists() else "there is no such file"
 
 
 def select(words: Sequence[str], inventory: Inventory | None) -> tuple[Host, ...]:

@@ -492,6 +492,8 @@ class Report:
     findings: tuple[Finding, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     redactions: int = 0
+    trouble: str = ""
+    """Why the report's folder does not hold all of this; empty when it does."""
 
     @property
     def outcome(self) -> Outcome:
@@ -506,7 +508,8 @@ FAIL_ON = {"fail": Outcome.FAIL, "warn": Outcome.WARN, "never": None}
 def exit_code(report: Report, fail_on: str = "fail") -> int:
     """The exit code of a finished run: the first of 130, 1, 3, 4 that holds, else 0.
 
-    *unknown* never counts for 1; a step without a whole answer counts for 4.
+    *unknown* never counts for 1; a step without a whole answer, or an answer that could not be written to the
+    report's folder, counts for 4.
     """
     limit = FAIL_ON[fail_on]
     if report.interrupted:
@@ -517,7 +520,7 @@ def exit_code(report: Report, fail_on: str = "fail") -> int:
         return 1
     if any(host.error for host in report.hosts):
         return 3
-    if any(step.status == "incomplete" for step in report.steps):
+    if report.trouble or any(step.status == "incomplete" for step in report.steps):
         return 4
     return 0
 

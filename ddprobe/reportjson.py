@@ -25,6 +25,7 @@ from ddprobe.errors import UsageError
 from ddprobe.model import Fact, Outcome, Report
 
 SCHEMA = "ddprobe-report/1"
+MAX_BITS = 14_000
 RANGE_FIELDS = ("path", "first", "last", "total", "status", "text", "symbol", "note")
 HIT_FIELDS = ("path", "line", "text", "within")
 
@@ -99,6 +100,8 @@ def encode(value: Any, hint: Any = Any) -> Any:
         return {"type": type(value).__name__, **fields} if isinstance(value, Fact) else fields
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return hex(value)  # Python neither writes nor reads so many decimal digits
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -106,7 +109,8 @@ def encode(value: Any, hint: Any = Any) -> Any:
             return {name: encode(inner) for name, inner in value}
         inner = item_hint(hint)
         return [
-            encode(item, inner) for item in (value if isinstance(value, (tuple, list)) else sorted(value))
+            encode(item, inner)
+            for item in (value if isinstance(value, (tuple, list)) else sorted(value, key=str))
         ]
     if isinstance(value, Mapping):
         return {str(name): encode(inner) for name, inner in value.items()}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
+import queue
+import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ddprobe import __version__, lints, probes
 from ddprobe.errors import DdprobeError, HostError, Unanswered
 from ddprobe.model import (
     Cite,
+    Connection,
+    Conversation,
     Evidence,
     Fact,
     Finding,
@@ -30,7 +35,7 @@ from ddprobe.model import (
 )
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
-from ddprobe.store import ReportWriter
+from ddprobe.store import ELSEWHERE, NOT_REACHED, ReportWriter
 
 
 def _silent(_host: str, _now: str) -> None:
@@ -39,6 +44,14 @@ def _silent(_host: str, _now: str) -> None:
 
 Opener = Callable[[Host, Redactor, threading.Event], Session]
 PARALLEL_HOSTS = 16
+PATIENCE = 15.0
+"""Seconds that a host has, after Ctrl-C, to end what is under way; a second Ctrl-C waits no longer."""
+MAX_ROUNDS = 1000
+"""Most times that a probe may ask on one host, and …"""
+MAX_ITEMS = 200_000
+"""… most facts and findings that it may give: more is a loop that never ends."""
+NOT_KEPT = "report.incomplete"
+"""The finding of a run whose report could not be written whole."""
 log = logging.getLogger("ddprobe")
 
 
@@ -54,36 +67,137 @@ def run(
 ) -> Report:
     """Run the steps on the hosts side by side, and write the report as answers arrive.
 
-    A host's trouble is data: it never ends the run of another. Ctrl-C ends what is under way on every host and
-    still returns a report, with `interrupted` set.
+    A host's trouble is data: it never ends the run of another. Ctrl-C and SIGTERM end what is under way on every
+    host and still return a report, with `interrupted` set. What could not be written to the folder is in the report
+    that is returned, with `trouble` set.
     """
     started = time.time()
     cancelled = threading.Event()
     redactor = Redactor()
     works = [_HostRun(host, steps, writer, opener, redactor, cancelled, progress) for host in hosts]
-    with ThreadPoolExecutor(max(1, min(PARALLEL_HOSTS, len(works)))) as pool:
-        futures = [pool.submit(work.go) for work in works]
-        try:
-            for future in futures:
-                future.result()
-        except KeyboardInterrupt:
-            cancelled.set()
-            for future in futures:
-                future.cancel()
-    report = Report(
-        name=name,
-        version=__version__,
-        started=started,
-        seconds=time.time() - started,
-        lab=lab,
-        interrupted=cancelled.is_set(),
-        hosts=tuple(work.record for work in works),
-        steps=tuple(step for work in works for step in work.done),
-        findings=tuple(finding for work in works for finding in work.findings),
-        redactions=redactor.count,
+    with _Interrupts(cancelled) as interrupts, _clean_log(redactor):
+        planned = tuple(_not_run(step, "", redactor) for step in steps)
+        writer.plan(tuple(_shown(host, redactor) for host in hosts), planned)
+        _side_by_side(works, interrupts)
+        report = Report(
+            name=name,
+            version=__version__,
+            started=started,
+            seconds=time.time() - started,
+            lab=lab,
+            interrupted=cancelled.is_set(),
+            hosts=tuple(work.record for work in works),
+            steps=tuple(step for work in works for step in tuple(work.done)),
+            findings=tuple(finding for work in works for finding in tuple(work.findings)),
+            redactions=redactor.count,
+        )
+        report = _with_trouble(report, writer.trouble)
+        writer.finish(report)
+        return _with_trouble(report, writer.trouble)
+
+
+def _with_trouble(report: Report, trouble: str) -> Report:
+    """The report, saying that its folder lacks something."""
+    if not trouble or report.trouble:
+        return report
+    finding = Finding(
+        id=NOT_KEPT,
+        outcome=Outcome.UNKNOWN,
+        subject="the report's folder",
+        summary=trouble,
+        advice=f"{ELSEWHERE} and run it again",
     )
-    writer.finish(report)
-    return report
+    return dataclasses.replace(report, trouble=trouble, findings=(*report.findings, finding))
+
+
+def _side_by_side(works: Sequence[_HostRun], interrupts: _Interrupts) -> None:
+    """Run them on a few threads, until all are done, or an interrupted one takes too long to end."""
+    waiting = queue.SimpleQueue[_HostRun]()
+    for work in works:
+        waiting.put(work)
+
+    def keep_going() -> None:
+        with contextlib.suppress(queue.Empty):
+            while not interrupts.cancelled.is_set():
+                waiting.get_nowait().go()
+
+    # Daemons: a host that does not let go must not keep the program from ending.
+    threads = [
+        threading.Thread(target=keep_going, name=f"hosts-{number}", daemon=True)
+        for number in range(min(PARALLEL_HOSTS, len(works)))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive() and not interrupts.out_of_patience:
+            try:
+                thread.join(0.1)
+            except KeyboardInterrupt:
+                interrupts.note()
+    for work in works:
+        work.leave()
+
+
+class _Interrupts:
+    """Ctrl-C, SIGTERM and a lost terminal while a run goes on: noted, so that they may come at any moment."""
+
+    def __init__(self, cancelled: threading.Event) -> None:
+        self.cancelled = cancelled
+        self._first = 0.0
+        self._times = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants none of it
+                    self._before[number] = signal.signal(number, lambda *_: self.note())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+    def note(self) -> None:
+        self._times += 1
+        self._first = self._first or time.monotonic()
+        self.cancelled.set()
+
+    @property
+    def out_of_patience(self) -> bool:
+        return self._times > 1 or (self._times > 0 and time.monotonic() - self._first > PATIENCE)
+
+
+@contextlib.contextmanager
+def _clean_log(redactor: Redactor) -> Iterator[None]:
+    """What libraries log under `--debug` (headers of HTTP answers) passes redaction too."""
+
+    def clean(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if record.exc_info:
+            text += "\n" + logging.Formatter().formatException(record.exc_info)
+        record.msg, record.args, record.exc_info = redactor.text(text), None, None
+        return True
+
+    handlers = tuple(logging.getLogger().handlers)
+    for handler in handlers:
+        handler.addFilter(clean)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(clean)
+
+
+def _shown(host: Host, redactor: Redactor) -> Host:
+    """The host as the report may keep it."""
+    return dataclasses.replace(host, url=redactor.prose(host.url) if host.url else host.url)
+
+
+def _settings(step: Step, redactor: Redactor) -> tuple[tuple[str, Any], ...]:
+    """The probe's settings as the report may keep them: somebody may search for a key."""
+    given = ((s.name, getattr(step.probe, s.name)) for s in probes.settings(type(step.probe)))
+    return tuple((name, redactor.prose(v) if isinstance(v, str) else v) for name, v in given)
 
 
 class _HostRun:
@@ -106,48 +220,79 @@ class _HostRun:
         self.redactor = redactor
         self.cancelled = cancelled
         self.progress = progress
-        self.record = HostRecord(name=host.name, error="was not reached before the run was interrupted")
+        self.record = HostRecord(name=host.name, error=NOT_REACHED)
         self.done: list[StepRecord] = []
         self.findings: list[Finding] = []
+        self._lock = threading.Lock()
+        self._left = False
 
     def go(self) -> None:
+        """The whole of it. Never raises: a fault of our own is this host's trouble too."""
         self.progress(self.host.name, "connecting")
         try:
-            session = self.opener(self.host, self.redactor, self.cancelled)
+            self._look()
         except DdprobeError as error:
-            self._lost(error, self.steps)
-        else:
-            try:
-                self._steps(session)
-            finally:
-                session.close()
-        self.writer.host(self.record)
+            self._lost(error)
+        except BaseException as error:
+            self._lost(DdprobeError(_bug("ddprobe", error)))
+        with self._lock:
+            if not self._left:
+                self.writer.host(self.record)
         self.progress(self.host.name, "")
 
-    def _steps(self, session: Session) -> None:
-        for number, step in enumerate(self.steps):
-            if self.cancelled.is_set():
-                self._not_run(self.steps[number:], "interrupted")
-                break
-            lost = self._step(session, step)
-            if lost is not None:
-                self._lost(lost, self.steps[number + 1 :])
-                self.record = dataclasses.replace(self.record, connection=session.connection)
+    def leave(self) -> None:
+        """Take no more of it: the run is over. Of a host that has not let go, the steps that are missing are told."""
+        with self._lock:
+            self._left = True
+            missing = self.steps[len(self.done) :]
+            self.done += [_not_run(step, self.host.name, self.redactor, INTERRUPTED) for step in missing]
+
+    def _look(self) -> None:
+        session = self.opener(self.host, self.redactor, self.cancelled)
+        try:
+            self._note(HostRecord(name=self.host.name, connection=session.connection))
+            for step in self.steps:
+                if self.cancelled.is_set():
+                    break
+                lost = self._step(session, step)
+                if lost is not None:
+                    self._lost(lost, session.connection)
+                    return
+            self._rest(INTERRUPTED)
+            survivors = session.sweep()
+            self._note(HostRecord(name=self.host.name, connection=session.connection, survivors=survivors))
+        finally:
+            session.close()
+
+    def _note(self, record: HostRecord) -> None:
+        """How the host is reached, or why not, with what it said on the way masked."""
+        told = record.connection
+        if told is not None:
+            told = dataclasses.replace(told, notes=tuple(self.redactor.text(note) for note in told.notes))
+        record = dataclasses.replace(record, connection=told, error=self.redactor.text(record.error))
+        with self._lock:
+            if not self._left:
+                self.record = record
+
+    def _lost(self, error: DdprobeError, connection: Connection | None = None) -> None:
+        connection = connection or self.record.connection
+        self._note(
+            HostRecord(name=self.host.name, connection=connection, error=error.message, advice=error.advice)
+        )
+        self._rest(self.record.error)
+
+    def _rest(self, why: str) -> None:
+        """Record the steps that were never begun."""
+        for step in self.steps[len(self.done) :]:
+            self._done(_not_run(step, self.host.name, self.redactor, why), ())
+
+    def _done(self, record: StepRecord, findings: Sequence[Finding]) -> None:
+        with self._lock:
+            if self._left:
                 return
-        survivors = session.sweep()
-        self.record = HostRecord(name=self.host.name, connection=session.connection, survivors=survivors)
-
-    def _lost(self, error: DdprobeError, steps: Sequence[Step]) -> None:
-        self.record = HostRecord(name=self.host.name, error=error.message, advice=error.advice)
-        self._not_run(steps, error.message)
-
-    def _not_run(self, steps: Sequence[Step], why: str) -> None:
-        for step in steps:
-            record = StepRecord(
-                id=step.id, probe=step.probe.name(), host=self.host.name, status="not_run", reasons=(why,)
-            )
             self.done.append(record)
-            self.writer.step(record, ())
+            self.findings += findings
+            self.writer.step(record, findings)
 
     def _step(self, session: Session, step: Step) -> HostError | None:
         """Run one step. Returns why the host was lost on the way, if it was."""
@@ -158,14 +303,38 @@ class _HostRun:
         record = dataclasses.replace(
             record,
             status="interrupted" if self.cancelled.is_set() and record.status != "done" else record.status,
+            settings=_settings(step, self.redactor),
+            reasons=tuple(self.redactor.prose(reason) for reason in record.reasons),
             started=started,
             seconds=time.time() - started,
             artefacts=self.writer.artefacts(self.host.name, step.id),
         )
-        self.done.append(record)
-        self.findings += findings
-        self.writer.step(record, findings)
+        self._done(record, [_masked(finding, self.redactor) for finding in findings])
         return collected.lost
+
+
+INTERRUPTED = "interrupted"
+
+
+def _not_run(step: Step, host: str, redactor: Redactor, *reasons: str) -> StepRecord:
+    return StepRecord(
+        id=step.id,
+        probe=step.probe.name(),
+        host=host,
+        status="not_run",
+        settings=_settings(step, redactor),
+        reasons=reasons,
+    )
+
+
+def _masked(finding: Finding, redactor: Redactor) -> Finding:
+    """The finding, should it quote a secret (a setting of the probe is no answer, and was not masked)."""
+    return dataclasses.replace(
+        finding,
+        subject=redactor.prose(finding.subject),
+        summary=redactor.prose(finding.summary),
+        advice=redactor.prose(finding.advice),
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -182,10 +351,11 @@ def collect(step: Step, host: Host, session: Session, writer: ReportWriter, prog
     results: list[Result] = []
     broken: tuple[Gap, ...] = ()
     lost: HostError | None = None
-    conversation = step.probe.collect(host)
+    conversation: Conversation | None = None
     try:
+        conversation = step.probe.collect(host)
         asked = next(conversation)
-        while True:
+        for _ in range(MAX_ROUNDS):
             questions = asked if isinstance(asked, tuple) else (asked,)
             if questions:
                 progress(host.name, f"{step.id}: {questions[0].key}")
@@ -197,6 +367,8 @@ def collect(step: Step, host: Host, session: Session, writer: ReportWriter, prog
                 broken = (Gap(step.id, "interrupted"),)
                 break
             asked = conversation.send(answers if isinstance(asked, tuple) else answers[0])
+        else:
+            raise RuntimeError(f"it asked {MAX_ROUNDS} times and would go on")
     except StopIteration:
         pass
     except Unanswered as error:
@@ -206,9 +378,11 @@ def collect(step: Step, host: Host, session: Session, writer: ReportWriter, prog
     except DdprobeError as error:
         broken = (Gap(step.id, error.message),)
     except Exception as error:
-        broken = (Gap(step.id, _bug(step, error)),)
+        broken = (Gap(step.id, _bug(step.probe.name(), error)),)
     finally:
-        conversation.close()
+        with contextlib.suppress(Exception):
+            if conversation is not None:
+                conversation.close()
     return Collected(Evidence(host, tuple(results)), broken, lost)
 
 
@@ -228,18 +402,22 @@ def judge(
         return tuple(Cite(path_of(host, step.id, cite.artefact), cite.at) for cite in cites)
 
     try:
-        for item in step.probe.interpret(evidence):
+        for number, item in enumerate(step.probe.interpret(evidence)):
             if isinstance(item, Fact):
-                facts.append(item)
+                facts.append(dataclasses.replace(item, source=place(item.source)))
             elif isinstance(item, Gap):
                 gaps.append(item)
-            else:
+            elif isinstance(item, Finding):
                 findings.append(item)
+            else:
+                raise TypeError(f"it gave {item!r:.80}")
+            if number >= MAX_ITEMS:
+                raise RuntimeError(f"it gave {MAX_ITEMS} facts and would go on")
         findings += lints.judge(facts)
     except Unanswered as error:
         gaps.append(_gap(error, evidence.has(error.key)))
     except Exception as error:
-        gaps.append(Gap(step.id, _bug(step, error)))
+        gaps.append(Gap(step.id, _bug(step.probe.name(), error)))
     gaps = list(dict.fromkeys(gaps))
     findings += [
         Finding(id="unanswered", outcome=Outcome.UNKNOWN, subject=g.subject, summary=g.reason, cites=g.cites)
@@ -252,7 +430,7 @@ def judge(
         status="incomplete" if gaps else "done",
         settings=tuple((s.name, getattr(step.probe, s.name)) for s in probes.settings(type(step.probe))),
         reasons=tuple(f"{gap.subject}: {gap.reason}" for gap in gaps),
-        facts=tuple(dataclasses.replace(fact, source=place(fact.source)) for fact in facts),
+        facts=tuple(facts),
     )
     placed = [dataclasses.replace(f, cites=place(f.cites), host=host, step=step.id) for f in findings]
     return record, placed
@@ -262,9 +440,9 @@ def _gap(error: Unanswered, asked: bool) -> Gap:
     return Gap(error.key, error.reason, (Cite(error.key),) if asked else ())
 
 
-def _bug(step: Step, error: Exception) -> str:
+def _bug(where: str, error: BaseException) -> str:
     """A bug is a finding for this probe and never the end of the run; `--debug` shows the whole trace."""
-    log.debug("in step %s", step.id, exc_info=error)
+    log.debug("in %s", where, exc_info=error)
     last = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(last.filename).name}:{last.lineno}"
-    return f"ddprobe has a bug in {step.probe.name()}: {type(error).__name__}: {error} ({where}); please report it"
+    line = f"{Path(last.filename).name}:{last.lineno}"
+    return f"ddprobe has a bug in {where}: {type(error).__name__}: {error} ({line}); please report it"

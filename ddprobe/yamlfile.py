@@ -274,6 +274,8 @@ def _syntax(file: str, error: yaml.MarkedYAMLError) -> Problem:
         said += ": indent with spaces"
     elif "mapping values are not allowed" in said:
         said += ": a value that holds ': ' needs quotes, or the line above is not closed"
+    elif "expected <block end>" in said:
+        said = "this line does not fit: is it indented as far as the lines it belongs to, and closed above?"
     elif "single document" in " ".join((error.context or "", said)):
         said = "a second document begins; a file holds one"
     return Problem(file, *(_mark(mark) if mark else (1, 1)), said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import types
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,27 @@ def test_reports_that_cannot_be_written_fail(home: Path) -> None:
     assert place.reports_folder(home / "file" / "reports").outcome is Outcome.FAIL
     assert place.reports_folder(home / "new" / "reports").outcome in (Outcome.PASS, Outcome.WARN)
     assert not (home / "new").exists()
+    assert place.reports_folder(home / "file").says.endswith(f"cannot be written: {home / 'file'} is a file")
+
+
+def test_room_is_told_in_a_unit_that_can_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def room(total: int, free: int) -> None:
+        usage = types.SimpleNamespace(total=total, free=free)
+        monkeypatch.setattr("ddprobe.cli.checks.place.shutil.disk_usage", lambda _: usage)
+
+    room(2**40, 3 * 2**29)
+    assert place.reports_folder(home) == Check(Outcome.PASS, "reports", f"{home}, 1.5 GiB free")
+    room(2**40, 150 * 2**20)
+    assert place.reports_folder(home).says == f"{home}: 150 MiB free; a report may need more"
+    room(0, 0)
+    assert place.reports_folder(home).outcome is Outcome.FAIL
+
+
+def test_one_is_not_said_as_several(home: Path) -> None:
+    (home / "known").write_text(f"gpu1 ssh-ed25519 {KEY}\n")
+    assert ssh.known_hosts(home / "known").says.endswith(", 1 key")
+    (home / "hosts.yaml").write_text("hosts: {a: }\n")
+    assert place.hosts(str(home / "hosts.yaml"))[1].says.endswith(", 1 host")
 
 
 def test_the_command_fails_on_a_wrong_hosts_file(

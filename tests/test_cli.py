@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pytest
 
 from ddprobe import __version__, probes
+from ddprobe.__main__ import main
 from ddprobe.blocks import Block, Paragraph
 from ddprobe.cli import app, flow
 from ddprobe.errors import HostKeyChanged, UsageError
@@ -146,6 +150,19 @@ def test_every_command_has_a_help_page(name: str, capsys: pytest.CaptureFixture[
     assert told.startswith(f"Usage: ddprobe {name}")
 
 
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_a_help_page_fills_its_lines(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sentence is broken where the screen ends, not where it is broken in the source."""
+    monkeypatch.setenv("COLUMNS", "90")
+    assert app.run([name, "--help"]) == 0
+    prose = capsys.readouterr().out.partition("╭")[0].splitlines()
+    for line, after in itertools.pairwise(prose):
+        if line.strip() and after.strip():
+            assert len(line.rstrip()) + 1 + len(after.split()[0]) > 90
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["--version"]) == 0
     assert capsys.readouterr().out == f"ddprobe {__version__}\n"
@@ -165,7 +182,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("server h --reports", ["ddprobe: option '--reports' requires an argument", "  see ddprobe server --help"]),
         ("server h --fail-on worse", ["ddprobe: --fail-on 'worse' is not a level", "  one of fail, warn, never"]),
         ("server h -q -v", ["ddprobe: -q and -v ask for opposite things", "  give one of them"]),
-        ("server h --timeout soon", ["ddprobe: 'soon' is not a duration", "  durations look like 25 (seconds), 1.5s, 2m or 1h"]),
+        ("server h --timeout soon", ["ddprobe: --timeout: 'soon' is not a duration", "  durations look like 25 (seconds), 1.5s, 2m or 1h"]),
         ("server h --timeout 2h", ["ddprobe: --timeout '2h' is out of bounds", "  above 0 and at most 1h"]),
         ("server --hosts gone.yaml", ["ddprobe: --hosts gone.yaml: there is no such file"]),
         ("server -- -oProxyCommand=x", ["ddprobe: '-oProxyCommand=x' cannot be a host", "  a host's name does not begin with '-'"]),
@@ -176,8 +193,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("probe echo h --set tims=2", ["ddprobe: test_cli.Echo has no setting 'tims'", "  did you mean times?"]),
         ("probe echo h --set times", ["ddprobe: --set 'times' has no value", "  write --set name=value"]),
         ("probe echo h --set loud=si", ["ddprobe: --set loud: 'si' is not true or false"]),
-        ("probe echo h --set times=x", ["ddprobe: 'x' is not a size", "  sizes look like 4096, 1k (1024), 1.5k, 128k or 1m"]),
+        ("probe echo h --set times=x", ["ddprobe: --set times: 'x' is not a size", "  sizes look like 4096, 1k (1024), 1.5k, 128k or 1m"]),
         ("probe source.grep h", ["ddprobe: source.grep needs pattern", "  add --set pattern=…"]),
+        ("demo gpu1", ["ddprobe: ddprobe demo has no use for gpu1", "  see ddprobe demo --help"]),
+        ("report show a b", ["ddprobe: ddprobe report show has no use for b", "  see ddprobe report show --help"]),
+        ("server --hosts .", ["ddprobe: --hosts .: it is not a file"]),
+        ("report list --reports gone", ["ddprobe: there is no folder gone", "  name a folder of reports with --reports"]),
         ("report show", ["ddprobe: there is no report in reports", "  name a folder of reports with --reports"]),
     ],
 )  # fmt: skip
@@ -229,6 +250,21 @@ def test_ctrl_c_before_a_run_is_130(
     assert errors(capsys) == ["ddprobe: interrupted"]
 
 
+def test_ctrl_c_while_modules_are_loaded_is_130(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Loading(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "ddprobe.cli.app", Loading("ddprobe.cli.app"))
+    monkeypatch.setattr(sys, "argv", ["ddprobe", "server", "h"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert errors(capsys) == ["ddprobe: interrupted"]
+
+
 # --- a run ---------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +296,26 @@ def test_json_is_alone_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     assert [host["name"] for host in report["hosts"]] == ["h", "stranger"]
     assert report["findings"][0]["id"] == "ECHO"
     assert told.err == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["hosts h", "doctor", "probes", "probes host.reach", "report list", "lab scenarios", "probe echo h"],
+)
+def test_every_json_document_names_its_schema(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    app.run([*line.split(), "--json"])
+    assert re.fullmatch(r"ddprobe-[a-z]+/1", json.loads(capsys.readouterr().out)["schema"])
+
+
+def test_a_name_that_several_reports_have_says_how_many(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(9):
+        folder = Path("reports", f"2026-{number}-read")
+        folder.mkdir(parents=True)
+        (folder / "events.jsonl").touch()
+    assert app.run(["report", "show", "read"]) == 2
+    told = errors(capsys)
+    assert told[0] == "ddprobe: 'read' stands in several names"
+    assert told[1].endswith("2026-4-read and 4 more")
 
 
 def test_a_report_is_kept_shown_and_found_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,6 +412,26 @@ def test_hosts_shows_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
     assert document["default"] == "a"
     assert [host["name"] for host in document["hosts"]] == ["b"]
+
+
+def test_hosts_shows_what_some_host_has_and_who_is_not_in_the_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("hosts.yaml").write_text(
+        "hosts: {gpu1: {jump: bastion}, gpu2: {container: {runtime: docker, name: main}}, gpu3: }\n"
+    )
+    assert app.run(["hosts", "gpu[1-4]"]) == 0
+    told = [re.split(r"  +", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    assert told[0] == ["host", "jump", "container"]
+    assert told[2:6] == [["gpu1", "bastion"], ["gpu2", "docker main"], ["gpu3"], ["gpu4 (not in the file)"]]
+    Path("hosts.yaml").write_text("hosts: {gpu1: {transport: openssh}, gpu3: }\n")
+    assert app.run(["hosts"]) == 0
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert told[0] == ["host", "transport"]
+    assert told[2:4] == [["gpu1", "openssh"], ["gpu3", "ssh"]]
+    Path("hosts.yaml").write_text("hosts:\n")
+    assert app.run(["hosts"]) == 0
+    assert capsys.readouterr().out == "hosts.yaml: 0 hosts.\n"
 
 
 def test_hosts_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,6 +176,26 @@ def test_the_widest_columns_give_way_first(natural: list[int], room: int, given:
     assert widths(natural, room) == given
 
 
+def test_numbers_are_set_right_and_what_only_looks_like_one_left() -> None:
+    def side(*cells: str) -> str:
+        lines = drawn(Table(("a long heading", "b"), tuple((cell, "x") for cell in cells))).splitlines()
+        return "left" if lines[0].startswith("a") and lines[2].startswith(cells[0]) else "right"
+
+    for numbers in (("1", "22"), ("10.2 ms",), ("1,621",), ("-1.5",), ("7", "—"), ("80%",)):
+        assert side(*numbers) == "right", numbers
+    for texts in (("10.0.0.5",), ("0.5.23",), ("—", "—"), ("4096 tokens or so",)):
+        assert side(*texts) == "left", texts
+
+
+def test_a_command_can_be_copied_whole() -> None:
+    command = "ddprobe read " + ",".join(f"{n}-{n + 9}" for n in range(10, 400, 20)) + " 'a|b' gpu1"
+    assert drawn(Paragraph(command, "command"), width=40) == command + "\n"
+    out = Screen()
+    terminal.draw([Paragraph(command, "command")], colour=True, width=40, file=out)
+    assert out.getvalue() == command + "\n"
+    assert marked(Paragraph(command, "command")) == f"`{command}`"
+
+
 def test_pairs_and_paragraphs() -> None:
     text = drawn(
         Heading("sglang"), Pairs((("model", "m"), ("draft model", "d\ne")), title="Server"), Paragraph("end")
@@ -323,12 +343,19 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b[" not in text(Screen(), None)
 
 
-def test_an_encoding_without_the_marks_gets_question_marks() -> None:
-    raw = io.BytesIO()
-    out = io.TextIOWrapper(raw, encoding="ascii")
-    terminal.show(reports.report(), folder=None, colour=False, file=out)
-    out.flush()
-    assert b"? fail  2 of 3 hosts" in raw.getvalue()
+def test_an_encoding_without_the_marks_gets_others_that_say_the_same() -> None:
+    def written(encoding: str) -> str:
+        raw = io.BytesIO()
+        out = io.TextIOWrapper(raw, encoding=encoding)
+        terminal.show(reports.report(), folder=None, colour=False, file=out)
+        out.flush()
+        return raw.getvalue().decode(encoding)
+
+    text = written("ascii")
+    assert "\nx fail  2 of 3 hosts - " in text
+    assert text.startswith("-- find  gpu1")
+    assert "-> --speculative-num-draft-tokens 8" in text
+    assert "\n? unanswered" in text
 
 
 def test_facts_of_a_probe_that_is_not_there_are_shown_plainly() -> None:
@@ -404,7 +431,7 @@ def test_a_report_in_markdown() -> None:
     for part in (
         "# first-look: fail",
         "· 2026-11-30 17:33:20 UTC · ddprobe 1.2.3",
-        "- ❌ fail **DC20** block size: 8 is below 16 _(gpu1, gpu2)_",
+        "- fail **DC20** block size: 8 is below 16 _(gpu1, gpu2)_",
         "  - → --speculative-num-draft-tokens 8",
         "  - see `evidence/gpu1/find/01-config.stdout` \\$.block_size",
         "1 passed: DC01",
@@ -414,6 +441,39 @@ def test_a_report_in_markdown() -> None:
     ):
         assert part in text, part
     assert text.endswith("|\n")
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_markdown_says_outcomes_in_plain_words(outcome: Outcome) -> None:
+    found = dataclasses.replace(reports.finding(outcome), host="gpu1")
+    text = markdown.text(Report(name="a", version="1", started=0.0, findings=(found,)))
+    told = outcome not in (Outcome.PASS, Outcome.SKIP)
+    assert (f"\n- {outcome.label} **" in text) is told
+    assert all(ord(character) < 0x2100 or character in "→≤≥≠" for character in text)
+
+
+def test_a_finding_about_the_host_itself_is_folded_like_any_other() -> None:
+    names = ("gpu1", "gpu2", "gpu3")
+    found = tuple(
+        Finding(id="A", outcome=Outcome.WARN, subject=name, summary="no engine runs", host=name)
+        for name in names[:2]
+    )
+    hosts = tuple(HostRecord(name=name) for name in names)
+    report = Report(name="a", version="1", started=0.0, hosts=hosts, findings=found)
+    assert "! A gpu1, gpu2: no engine runs\n" in shown(report)
+    assert "- warn **A** gpu1, gpu2: no engine runs\n" in markdown.text(report)
+    assert "1 warn" in render.closing(report)
+    alone = dataclasses.replace(report, findings=found[:1])
+    assert "! A gpu1: no engine runs\n" in shown(alone)
+
+
+def test_a_narrow_screen_has_no_column_for_names() -> None:
+    one = Finding(id="unanswered", outcome=Outcome.UNKNOWN, subject="drafter", summary="word " * 20, host="g")
+    report = Report(name="a", version="1", started=0.0, hosts=(HostRecord(name="g"),), findings=(one,))
+    lines = shown(report, width=60).splitlines()
+    assert lines[1].startswith("? unanswered drafter: word")
+    assert lines[2].startswith("  word")
+    assert shown(report, width=80).splitlines()[2].startswith(" " * 13 + "word")
 
 
 def test_a_finding_without_a_report_of_several_hosts_names_none() -> None:

@@ -60,6 +60,7 @@ def test_every_duplicate_key_is_a_mistake_and_the_first_wins() -> None:
         ("a: [1, 2\n", "2:1: expected ',' or ']', but got '<stream end>'"),
         ("a: @x\n", "1:4: found character '@' that cannot start any token: put the value in quotes"),
         ("a:\n\tb: 1\n", "2:1: found character '\\t' that cannot start any token: indent with spaces"),
+        ("a:\n  b: 1\n c\n", "3:2: this line does not fit: is it indented as far as the lines it belongs to, and closed above?"),
         ("a: 1\n---\nb: 1\n", "2:1: a second document begins; a file holds one"),
         ("a: *nope\n", "1:4: found undefined alias 'nope'"),
         ("a: x\x07y\n", "1:5: the character U+0007 may not stand in YAML"),

@@ -151,6 +151,8 @@ def _usage(error: Any, argv: list[str]) -> UsageError:
     option = getattr(error, "option_name", "")
     if type(error).__name__ != "NoSuchOption" or error.ctx is None:
         said = str(error.format_message()).strip().rstrip(".")
+        if extra := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", said, re.DOTALL):
+            return UsageError(f"{path} has no use for {extra[1]}", see)
         return UsageError(said[:1].lower() + said[1:], see)
     known = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts if name.startswith("-")]
     if path == "ddprobe":

@@ -31,10 +31,9 @@ def of_command(command: Any, context: Any) -> str:
     options = [p for p in command.get_params(context) if p.param_type_name == "option" and not p.hidden]
     arguments = [p for p in command.params if p.param_type_name == "argument" and not p.hidden]
     pieces = " ".join([*(_metavar(argument) for argument in arguments), "[OPTIONS]"])
-    about, _, more = (command.help or "").partition("\n\n")
-    parts: list[Any] = [_usage(context.command_path, pieces), Text(" ".join(about.split())), ""]
-    if more:
-        parts += [Text(more.rstrip()), ""]
+    parts: list[Any] = [_usage(context.command_path, pieces)]
+    for paragraph in (command.help or "").split("\n\n"):
+        parts += [Text(" ".join(paragraph.split())), ""]
     if arguments:
         parts.append(
             _box("Arguments", [(Text(_metavar(a), "bold cyan"), Text(a.help or "")) for a in arguments])

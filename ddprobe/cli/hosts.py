@@ -12,16 +12,18 @@ import typer
 
 from ddprobe import inventory
 from ddprobe.cli import flow, screen, targets
-from ddprobe.cli.options import Hosts, Options, with_options
+from ddprobe.cli.options import Options, hosts_argument, with_options
 from ddprobe.errors import UsageError
 from ddprobe.inventory import Inventory
 from ddprobe.model import Host, HostRecord, Outcome, Report, Step
+
+HostsOrAll = Annotated[list[str] | None, hosts_argument("every host of the hosts file")]
 
 
 @with_options()
 def hosts(
     options: Options,
-    hosts: Hosts = None,
+    hosts: HostsOrAll = None,
     check: Annotated[bool, typer.Option("--check", help="Connect to each and say what answers.")] = False,
 ) -> int:
     """The hosts file; with --check connects to each host: reachable, latency, host key, engine found.
@@ -66,26 +68,33 @@ def _list(chosen: Sequence[Host], known: Inventory | None, options: Options) -> 
     from ddprobe.render import count
 
     groups = {group: set(inventory.expand(f"@{group}", known)) for group, _ in known.groups} if known else {}
-    rows = tuple(
-        (
-            host.name + (" (default)" if known and host.name == known.default else ""),
-            _address(host),
-            host.user or "",
-            host.transport,
-            host.engine or "",
-            ", ".join(host.tags),
-            ", ".join(f"@{group}" for group, members in groups.items() if host.name in members),
-        )
-        for host in chosen
-    )
-    table = Table(("host", "address", "user", "transport", "engine", "tags", "groups"), rows)
-    note = (
-        f"{known.path}: {count(len(known.hosts), 'host')}. An empty field is as ssh_config says, or discovered."
-        if known
-        else ""
-    )
-    screen.draw([table, *([Paragraph(note, "dim")] if note else [])], options)
+    columns = {
+        "host": [host.name + _standing(host, known) for host in chosen],
+        "address": [_address(host) for host in chosen],
+        "user": [host.user or "" for host in chosen],
+        "jump": [host.jump or "" for host in chosen],
+        "transport": [host.transport for host in chosen] if {h.transport for h in chosen} - {"ssh"} else [],
+        "container": [f"{c.runtime} {c.name}" if (c := host.container) else "" for host in chosen],
+        "engine": [host.engine or "" for host in chosen],
+        "tags": [", ".join(host.tags) for host in chosen],
+        "groups": [
+            ", ".join(f"@{group}" for group, members in groups.items() if host.name in members)
+            for host in chosen
+        ],
+    }
+    told = {name: cells for name, cells in columns.items() if any(cells)}
+    note = "An empty field is as ssh_config says, or discovered."
+    if known:
+        note = f"{known.path}: {count(len(known.hosts), 'host')}. {note if chosen else ''}".rstrip()
+    table = [Table(tuple(told), tuple(zip(*told.values(), strict=True)))] if chosen else []
+    screen.draw([*table, Paragraph(note, "dim")], options)
     return 0
+
+
+def _standing(host: Host, known: Inventory | None) -> str:
+    if known and host.name == known.default:
+        return " (default)"
+    return " (not in the file)" if known and not known.host(host.name) else ""
 
 
 def _plain(host: Host) -> dict[str, Any]:

@@ -46,14 +46,18 @@ def up(
         else:
             rows = (
                 ("scenario", f"{running.scenario.name}: {running.scenario.about}"),
-                ("ddprobe", running.ddprobe_command),
+                ("host", running.host.name),
                 ("hosts file", str(running.hosts_file)),
-                ("ssh", running.ssh_command),
             )
             note = Paragraph(
                 "A lab: this host is made up, listens on loopback only, and ends with Ctrl-C.", "warn"
             )
-            screen.draw([note, Pairs(rows)], options)
+            ways = (
+                Paragraph("From another terminal, with ddprobe and with plain ssh:", "dim"),
+                Paragraph(running.ddprobe_command, "command"),
+                Paragraph(running.ssh_command, "command"),
+            )
+            screen.draw([note, Pairs(rows), *ways], options)
         sys.stdout.flush()
         try:
             ended.wait()

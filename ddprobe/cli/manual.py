@@ -58,7 +58,7 @@ def question(probe: type[Probe]) -> str:
 def blocks(page: dict[str, Any]) -> tuple[Block, ...]:
     """The page as a person reads it."""
     shown: list[Block] = [Heading(page["name"]), Paragraph(page["question"])]
-    shown += [Paragraph(part) for part in page["about"].split("\n\n") if part.strip()]
+    shown += [Paragraph(" ".join(part.split())) for part in page["about"].split("\n\n") if part.strip()]
     if page["settings"]:
         rows = tuple(
             (s["name"], s["type"], "required" if s["required"] else _default(s["default"]), s["help"])

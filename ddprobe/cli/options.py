@@ -13,15 +13,18 @@ import typer
 from ddprobe.errors import UsageError
 from ddprobe.model import FAIL_ON
 
-Hosts = Annotated[
-    list[str] | None,
-    typer.Argument(
+
+def hosts_argument(without: str) -> Any:
+    """The HOST words of a command, and who is meant without any."""
+    return typer.Argument(
         metavar="[HOST]...",
         show_default=False,
         help="Names from the hosts file, node sets (gpu[01-16]), groups (@blackwell), or what ssh takes "
-        "(alias, user@host). None: the hosts file's default or only host.",
-    ),
-]
+        f"(alias, user@host). None: {without}.",
+    )
+
+
+Hosts = Annotated[list[str] | None, hosts_argument("the hosts file's default or only host")]
 
 
 def _spellings(annotation: Any) -> tuple[str, ...]:
@@ -41,7 +44,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "json": (
-        Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")],
+        Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")],
         False,
     ),
     "fail_on": (
@@ -61,9 +64,14 @@ COMMON: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "no_color": (Annotated[bool, typer.Option("--no-color", help="Print without colour.")], False),
-    "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Print the outcome alone.")], False),
+    "quiet": (
+        Annotated[bool, typer.Option("--quiet", "-q", help="Print only what needs a look, and the outcome.")],
+        False,
+    ),
     "verbose": (
-        Annotated[bool, typer.Option("--verbose", "-v", help="Print what passed, and the evidence.")],
+        Annotated[
+            bool, typer.Option("--verbose", "-v", help="Print what passed too, and where the evidence is.")
+        ],
         False,
     ),
     "debug": (

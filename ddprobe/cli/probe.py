@@ -77,7 +77,10 @@ def value(kind: Any, text: str, where: str) -> Any:
             raise UsageError(f"{where}: {text!r} is not true or false")
         return text.lower() == "true"
     if kind is int:
-        return sizes.size(text)
+        try:
+            return sizes.size(text)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error.message}", error.advice) from None
     if kind is float:
         try:
             return float(text)

@@ -24,7 +24,11 @@ def probes_command(
     kinds = [probes.load(one) for one in ([name] if name else probes.names())]
     if options.json:
         pages = [manual.page(kind) for kind in kinds]
-        screen.dump(pages[0] if name else pages)
+        screen.dump(
+            {"schema": "ddprobe-probe/1", **pages[0]}
+            if name
+            else {"schema": "ddprobe-probes/1", "probes": pages}
+        )
     elif name:
         screen.draw(manual.blocks(manual.page(kinds[0])), options)
     else:

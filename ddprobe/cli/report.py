@@ -13,6 +13,7 @@ from ddprobe.cli import flow, screen
 from ddprobe.cli.options import Options, with_options
 from ddprobe.cli.plain import family, nearest
 from ddprobe.errors import UsageError
+from ddprobe.render import together
 
 if TYPE_CHECKING:
     from ddprobe.store import ReportSummary
@@ -27,6 +28,10 @@ def list_reports(options: Options) -> int:
     from ddprobe import store
 
     folder = flow.reports_folder(options)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder", "name a folder of reports with --reports")
+    if options.reports and not folder.exists():
+        raise UsageError(f"there is no folder {folder}", "name a folder of reports with --reports")
     found = store.list_reports(folder)
     if options.json:
         document = {"schema": "ddprobe-reports/1", "reports": [_plain(one) for one in found]}
@@ -110,7 +115,7 @@ def _folder(name: str | None, reports: Path) -> Path:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise UsageError(f"{name!r} stands in several names", ", ".join(p.name for p in matches[:5]))
+        raise UsageError(f"{name!r} stands in several names", together([p.name for p in matches]))
     raise UsageError(
         f"there is no report {name!r} in {reports}",
         nearest(name, [p.name for p in there]) or "see ddprobe report list",

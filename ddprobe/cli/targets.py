@@ -36,7 +36,10 @@ def limited(hosts: Sequence[Host], options: Options) -> tuple[Host, ...]:
     """The hosts with `--timeout` as the time that one question may take."""
     if options.timeout is None:
         return tuple(hosts)
-    seconds = sizes.duration(options.timeout)
+    try:
+        seconds = sizes.duration(options.timeout)
+    except UsageError as error:
+        raise UsageError(f"--timeout: {error.message}", error.advice) from None
     if not 0 < seconds <= 3600:
         raise UsageError(f"--timeout {options.timeout!r} is out of bounds", "above 0 and at most 1h")
     return tuple(dataclasses.replace(host, command_timeout=seconds) for host in hosts)

@@ -7,6 +7,7 @@ URL-encoded, in hex and in base64. Every scan is linear: a host cannot stall it.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import threading
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from ddprobe.redact.named import by_name
 from ddprobe.redact.shapes import by_shape, in_urls
 from ddprobe.redact.spans import MASK, NO_VALUE, NOT_KEPT, Span, secrets_in
 
-MAX_LEARNED = 64
+MAX_LEARNED = 256
 
 
 class Redactor:
@@ -57,6 +58,13 @@ class Redactor:
             data = self._mask(data, scan(data, source, cut), learn=not source)
         return self._mask_known(data, cut)
 
+    def prose(self, text: str) -> str:
+        """A sentence of our own that may quote a secret: masked where its shape, or what was learned, betrays it."""
+        data = text.encode("utf-8", "surrogatepass")
+        for scan in (in_urls, by_shape):
+            data = self._mask(data, scan(data, False, False))
+        return self._mask_known(data, False).decode("utf-8", "surrogatepass")
+
     def environment(self, data: bytes, *, cut: bool = False) -> bytes:
         """`/proc/<pid>/environ`: allow-listed variables, of the others the name alone."""
         entries = data.split(b"\0")
@@ -74,16 +82,34 @@ class Redactor:
                 body=self.data(result.body, cut=result.truncated or result.timed_out or bool(result.failure)),
                 failure=self.text(result.failure),
             )
-        source = _reads_source(result.question)
         cut = result.truncated or result.exit_code is None
         return dataclasses.replace(
             result,
             question=self._command(result.question),
             stdout=self.environment(result.stdout, cut=cut)
             if _reads_environment(result.question)
-            else self.data(result.stdout, source=source, cut=cut),
-            stderr=self.data(result.stderr, source=source, cut=result.stderr_truncated or cut),
+            else self._output(result.question, result.stdout, cut),
+            stderr=self.data(result.stderr, cut=result.stderr_truncated or cut),
             failure=self.text(result.failure),
+        )
+
+    def _output(self, question: Command, stdout: bytes, cut: bool) -> bytes:
+        """What a command printed: program text as such, and of a search over both, each line as its file is."""
+        files = _files_read(question)
+        source = {file for file in files if _SOURCE_FILE.search(file)}
+        if not source or len(source) == len(files) or question.argv[0] != "grep":
+            return self.data(stdout, source=bool(source) and len(source) == len(files), cut=cut)
+        parts: list[tuple[bool, list[bytes]]] = []
+        for line in stdout.splitlines(keepends=True):
+            kind = any(
+                line[: found.start()].decode("utf-8", "replace") in source for found in _SIGN.finditer(line)
+            )
+            if not parts or parts[-1][0] is not kind:
+                parts.append((kind, []))
+            parts[-1][1].append(line)
+        return b"".join(
+            self.data(b"".join(lines), source=kind, cut=cut and number == len(parts))
+            for number, (kind, lines) in enumerate(parts, 1)
         )
 
     def _command(self, question: Command) -> Command:
@@ -152,11 +178,18 @@ _VARIABLE = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
 _SOURCE_FILE = re.compile(r"\.(py|pyi|pyx|c|cc|cpp|cu|cuh|h|hpp|rs|go|js|ts)\Z")
 
 
+_SIGN = re.compile(rb"[:-](?=\d)")
+
+
 def _reads_environment(question: Command) -> bool:
     return (
         len(question.argv) == 2 and question.argv[0] == "cat" and str(question.argv[1]).endswith("/environ")
     )
 
 
-def _reads_source(question: Command) -> bool:
-    return any(_SOURCE_FILE.search(str(word)) for word in question.argv[1:])
+def _files_read(question: Command) -> list[str]:
+    """The files whose content a command prints; a pattern that looks like one is none."""
+    if question.argv[0] not in ("cat", "head", "tail", "sed", "grep"):
+        return []
+    words = [str(word) for word in question.argv]
+    return [word for before, word in itertools.pairwise(words) if word.startswith("/") and before != "-e"]

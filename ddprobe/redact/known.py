@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import html
 import json
 import re
+import shlex
 import urllib.parse
 
 from ddprobe.redact.spans import MASK, MIN_LEARNED, NO_VALUE, looks_random
@@ -38,7 +40,15 @@ def is_learnable(value: bytes) -> bool:
         and not (number.isdigit() and len(number) < 16)
         and len(set(text)) > 2
         and MASK not in value
-        and not text.startswith(("/", "./", "~/"))
+        and not _is_path(text)
+    )
+
+
+def _is_path(text: str) -> bool:
+    """Whether it names a file, rather than being base64 that begins with a slash."""
+    first = text[1:].partition("/")[0]
+    return text.startswith(("./", "~/")) or (
+        text.startswith("/") and not (len(first) >= 16 and looks_random(first.encode("utf-8", "replace")))
     )
 
 
@@ -55,8 +65,15 @@ def forms(value: bytes) -> tuple[Form, ...]:
     text = value.decode("utf-8", "surrogateescape")
     written = {value, repr(value)[2:-1].encode()}
     quoted = urllib.parse.quote(value, safe="").encode()
+    written |= {
+        urllib.parse.quote(quoted, safe="").encode(),
+        html.escape(text).encode("utf-8", "surrogateescape"),
+    }
     written |= {quoted, urllib.parse.quote_plus(value).encode(), urllib.parse.quote(value).encode()}
     written.add(re.sub(rb"%[0-9A-F]{2}", lambda found: found.group().lower(), quoted))
+    if "'" in text or "\\" in text:
+        written |= {form[1:-1].encode("utf-8", "surrogateescape") for form in (repr(text), shlex.quote(text))}
+    written.add(json.dumps(text)[1:-1].replace("/", "\\/").encode())
     escaped = text
     for _ in range(2):
         for ascii_only in (True, False):
@@ -82,7 +99,6 @@ def forms(value: bytes) -> tuple[Form, ...]:
 def _as_word(form: bytes) -> bytes:
     literal = re.escape(form)
     return (
-        literal
-        + rb"(?:(?<![A-Za-z0-9_-]%s)|(?<=\\[nrt]%s)|(?<=[0-9]m%s)|(?<=%%[0-9A-Fa-f][0-9A-Fa-f]%s))(?![A-Za-z0-9])"
-        % (literal, literal, literal, literal)
+        literal + rb"(?:(?<![A-Za-z0-9_-]%s)|(?<=\\[nrt]%s)|(?<=[0-9]m%s)|(?<=%%[0-9A-Fa-f][0-9A-Fa-f]%s)"
+        rb"|(?<=\\u[0-9A-Fa-f]{4}%s))(?![A-Za-z0-9])" % ((literal,) * 5)
     )

@@ -11,14 +11,29 @@ from ddprobe.redact.spans import MASK, NO_VALUE, NOT_KEPT, Span, looks_random, s
 # The last word of a name that may be a secret's, with what may follow a name. Run on a lower-case copy.
 _CANDIDATE = re.compile(
     rb"(?:key(?:_[ab])?|passwo?r?d|passphrase|pass|pwd|secret|(?<=[a-z0-9_-])token|authorization|cookie|credential"
-    rb"|bearer|(?<=-)hft)s?(?:_?\d{1,3})?(?=[\\\"'`\s:=,\0]|%3[ad])"
+    rb"|bearer|(?<=-)hft)s?(?:_?\d{1,3})?(?=[\\\"'`\s:=,\0\x1b]|%3[ad])"
 )
 _NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _NAME_MAX = 96
 
+# What stands before a name without being part of it: the end of a colour (`ESC[32m`), a byte URL-encoded (`%3F`),
+# the letter of an escape (`\n`, `\u0026`).
+_NOT_NAME = {
+    b"[": re.compile(rb"\d{1,3}m"),
+    b";": re.compile(rb"\d{1,3}m"),
+    b"%": re.compile(rb"[0-9A-Fa-f]{2}"),
+    b"\\": re.compile(rb"u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrt]"),
+}
+
+# A log in colour: `ESC[36mapi_key ESC[0m= ESC[35m…`, also escaped in JSON or Python.
+_COLOUR = rb"(?:(?:\x1b|\\{1,15}(?:u001[bB]|x1[bB]|033|e))\[[0-9;]{0,16}m){0,4}"
 _NAME_QUOTE = re.compile(rb"(\\{0,15})([\"'`])")
-_ASSIGNS = re.compile(rb"[ \t]{0,16}(?:=>|:=|:(?![:=])|=(?!=)|%3[AaDd])[ \t]{0,16}")
-_ASSIGNS_QUOTED = re.compile(rb"\]?\s{0,64}(?:=>|:(?![:=])|=(?!=))\s{0,64}")
+_ASSIGNS = re.compile(
+    _COLOUR + rb"[ \t]{0,16}(?:=>|:=|:(?![:=])|=(?!=)|%3[AaDd])" + _COLOUR + rb"[ \t]{0,16}" + _COLOUR
+)
+_ASSIGNS_QUOTED = re.compile(
+    _COLOUR + rb"\]?\s{0,64}" + _COLOUR + rb"(?:=>|:(?![:=])|=(?!=))" + _COLOUR + rb"\s{0,64}" + _COLOUR
+)
 _NEXT_IN_LIST = re.compile(rb"\s{0,64},\s{0,64}(?=[bBrRuU]?\\{0,15}[\"'])")
 _VALUE_FIELD = re.compile(
     rb"\s{0,64},\s{0,64}\\{0,15}[\"']value\\{0,15}[\"']\s{0,64}:\s{0,64}", re.IGNORECASE
@@ -27,19 +42,25 @@ _SPACES = re.compile(rb"[ \t]{1,16}|\0")
 _OPEN_QUOTE = re.compile(rb"(?:[bBrRuUfF]{0,2})(\\{0,15})([\"'`])")
 _OPENED_BEFORE = re.compile(rb"(\\{0,15})([\"'`])\Z")
 _LINE_START = re.compile(
-    rb"(?:[\r\n\0]|\\[nr])[ \t>*<#-]*(?:export |declare -x |set |setenv |env )?\Z", re.IGNORECASE
+    rb"(?:([\r\n\0])|\\[nr])[ \t>*<#-]*(?:export |declare -x |set |(setenv |env ))?\Z", re.IGNORECASE
 )
 
-_BARE = rb"[^\s\0\"'`\\]|[\"'`](?=\w)|\\(?![nrt\"'`])"
+_BARE = rb"[^\s\0\"'`\\\x1b]|[\"'`](?=\w)|\\(?![nrt\"'`]|u001[bB]|x1[bB])"
+_COMMA = rb",(?![ \t]{0,4}[\w.-]{1,40}=)"
 _WORD = re.compile(rb"(?:" + _BARE + rb")+")
-_PARAMETER = re.compile(rb"(?:(?!%26)[^\s\0\"'`\\&#<>])+")
-_REST_OF_LINE = re.compile(
-    rb"(?:" + _BARE.replace(rb"[^\s", rb"[^,\r\n") + rb"|,(?![ \t]{0,4}[\w.-]{1,40}=))+"
-)
-_PHRASE_WORD = _BARE.replace(rb"[^\s", rb"[^\s,;")
+_PARAMETER = re.compile(rb"[^\s\0\"'`\\&#<>]+")
+_PARAMETER_ENCODED = re.compile(rb"(?:(?!%26)[^\s\0\"'`\\&#<>])+")
+_WHOLE_LINE = re.compile(rb"(?:[^,\r\n\0\x1b]|" + _COMMA + rb")+")
+_REST_OF_LINE = re.compile(rb"(?:" + _BARE.replace(rb"[^\s", rb"[^,\r\n") + rb"|" + _COMMA + rb")+")
+_PHRASE_WORD = _BARE.replace(rb"[^\s", rb"[^\s,;") + rb"|[,;](?=[\w/+*.~@!?^#$%|-])(?![\w.-]{1,40}[:=])"
 _PHRASE = re.compile(
     rb"(?:" + _PHRASE_WORD + rb")+(?:[ \t]{1,4}(?![\w.-]{1,40}[:=])(?:" + _PHRASE_WORD + rb")+)*"
 )
+_COLOURED = re.compile(rb"(?:[^\x1b\\\r\n\0]|\\(?!u001[bB]|x1[bB]|[nr]))+(?=\x1b|\\(?:u001[bB]|x1[bB])|\Z)")
+_ARGUMENT = re.compile(rb"[^\0]+")
+_GOES_ON = re.compile(rb"[^\s,;:)\]}>\"'`\\\0\x1b]")
+_NEXT_OPTION = re.compile(rb"[ \t]{1,16}--?[A-Za-z]")
+_COMMAND = re.compile(rb"[ \t]{1,16}(?!-)[^\r\n\0]*? --")
 _LITERAL = re.compile(rb"[^\s,;:\[\]{}()\"'`\\\0]+")
 _REFERENCE = re.compile(rb"[A-Za-z_]\w*(?:\.\w+)+\Z")
 _TRAILING = b",;)]}>"
@@ -54,6 +75,9 @@ def by_name(data: bytes, source: bool, _cut: bool) -> Iterator[Span]:
         head = data[max(0, match.start() - _NAME_MAX) : match.start()]
         start = match.start() - (len(head) - len(head.rstrip(_NAME_BYTES)))
         name = data[start:at].decode("ascii", "replace")
+        if (other := _NOT_NAME.get(data[start - 1 : start])) and (found := other.match(data, start, at)):
+            bare = data[found.end() : at].decode("ascii", "replace")
+            start, name = (found.end(), bare) if names.is_secret(bare) else (start, name)
         if not names.is_secret(name):
             continue
         span = _value(data, start, at, name, source)
@@ -76,11 +100,15 @@ def _value(data: bytes, start: int, end: int, name: str, source: bool) -> Span |
         return None
     if found := _ASSIGNS.match(data, end):
         at = found.end()
-        if _OPEN_QUOTE.match(data, at) or data[at : at + 1] in (b"[", b"{", b"("):
+        if _OPEN_QUOTE.match(data, at):
             return _assigned(data, at, source, b"")
         if source:
             return None
         return _unquoted(data, at, before, name, found.group().strip())
+    if not source and name.isupper() and (line := _LINE_START.search(before)) and line.group(2):
+        if found := _SPACES.match(data, end):  # ENV HF_TOKEN value, in a Dockerfile
+            return _unquoted(data, found.end(), before, name, b" ")
+        return None
     if option and not source and (found := _SPACES.match(data, end)):
         if found.group() == b"\0":
             return _arguments(data, found.end())
@@ -108,18 +136,21 @@ def _assigned(data: bytes, at: int, source: bool, name_quote: bytes) -> Span | N
     stop, after = _closing(data, first, len(opened.group(1)), opened.group(2))
     if source and not looks_random(data[first:stop]):
         return None
-    # The shell joins what touches: 'it'"'"'s'. A quote before punctuation ends an outer string instead.
-    joined = after
-    while not source and (more := _JOINED.match(data, joined)):
-        quote = _OPEN_QUOTE.match(data, more.start())
-        joined = (
-            _closing(data, quote.end(), len(quote.group(1)), quote.group(2))[1]
-            if quote
-            else _match_end(_WORD, data, joined)
-        )
-    if joined != after:
+    if not source and (joined := _joined(data, after)) != after:
         return _span(data, opened.start(), joined, sure=True)
     return _span(data, first, stop, sure=True)
+
+
+def _joined(data: bytes, at: int) -> int:
+    """The shell joins what touches: 'it'"'"'s'. A quote before punctuation ends an outer string instead."""
+    while more := _JOINED.match(data, at):
+        quote = _OPEN_QUOTE.match(data, more.start())
+        at = (
+            _closing(data, quote.end(), len(quote.group(1)), quote.group(2))[1]
+            if quote
+            else _match_end(_WORD, data, at)
+        )
+    return at
 
 
 _JOINED = re.compile(rb"\\{0,15}[\"'](?=\\{0,15}[\"'\w])(?!\\{0,15}[\"']\s{0,8}[,:}\])])|\w")
@@ -165,20 +196,35 @@ _IN_BRACKETS = re.compile(rb"[\[\](){}\0\r\n]|(?<!\\)(\\{0,15})([\"'`])")
 def _unquoted(data: bytes, at: int, before: bytes, name: str, sign: bytes) -> Span | None:
     """A value without quotes after `=` or `:`; how far it goes depends on what stands around it."""
     if before.endswith((b"?", b"&")) or sign.startswith(b"%"):
-        return _span(data, at, _match_end(_PARAMETER, data, at), sure=False)
+        form = _PARAMETER_ENCODED if sign.startswith(b"%") else _PARAMETER
+        return _span(data, at, _match_end(form, data, at), sure=False)
+    option = name.startswith("-")
+    if sign.endswith(b"m") and (coloured := _COLOURED.match(data, at)):
+        return _span(data, at, coloured.end(), sure=False)
     header = name.lower() in names.HEADERS
-    opened = _OPENED_BEFORE.search(before)
-    if opened and not name.startswith("-"):
-        # "PASSWORD=two words" and -H "Authorization: Bearer …": to the quote that closes.
-        stop, _ = _closing(data, at, len(opened.group(1)), opened.group(2))
-        return _span(data, at, _before_command(data, at, stop), sure=True)
-    if (first := _LITERAL.match(data, at)) and (
+    if opened := _OPENED_BEFORE.search(before):
+        # "PASSWORD=two words", "--api-key=two words", -H "Authorization: Bearer …": to the quote that closes.
+        stop, after = _closing(data, at, len(opened.group(1)), opened.group(2))
+        if not header and (end := _before_command(data, at, stop, option)) < stop:
+            return _span(data, at, end, sure=True)
+        if (joined := _joined(data, after)) > after > stop:
+            return _span(data, at, joined, mask=MASK + opened.group(), sure=True)
+        return _span(data, at, stop, sure=True)
+    if data[at : at + 1] in (b"[", b"{", b"("):
+        listed = _bracketed(data, at, b"\0\r\n")
+        if listed is None or not _GOES_ON.match(data, listed.end):
+            return listed
+    elif (first := _LITERAL.match(data, at)) and (
         first.group().lower() in NO_VALUE or _is_reference(first.group())
     ):
         return None
-    if _LINE_START.search(before):
-        stop = _match_end(_REST_OF_LINE, data, at)
-        return _span(data, at, _before_command(data, at, stop), sure=sign == b"=" or header)
+    line = _LINE_START.search(before)
+    if line and option and line.group(1) == b"\0":
+        return _span(data, at, _match_end(_ARGUMENT, data, at), sure=True)
+    if line and not option:
+        stop = _match_end(_WHOLE_LINE if line.group(1) else _REST_OF_LINE, data, at)
+        end = stop if header else _before_command(data, at, stop, option)
+        return _span(data, at, end, sure=sign == b"=" or header)
     if sign == b":" or header:
         if name.lower().endswith("cookie"):
             return _span(data, at, _match_end(_REST_OF_LINE, data, at), sure=header)
@@ -191,11 +237,11 @@ def _is_reference(word: bytes) -> bool:
     return bool(_REFERENCE.match(word)) and names.is_secret(word.decode("ascii"))
 
 
-def _before_command(data: bytes, at: int, stop: int) -> int:
-    """`HF_TOKEN=x python -m server --port 1`: the value ends where a command begins."""
-    if b" --" in data[at : min(stop, at + 4096)]:
-        return min(stop, _match_end(_WORD, data, at))
-    return stop
+def _before_command(data: bytes, at: int, stop: int, option: bool) -> int:
+    """`HF_TOKEN=x python -m server --port 1`: the value ends where a command, or the next option, begins."""
+    word = _match_end(_WORD, data, at)
+    follows = _NEXT_OPTION if option else _COMMAND
+    return word if word < stop and follows.match(data, word, min(stop, at + 4096)) else stop
 
 
 def _arguments(data: bytes, at: int) -> Span | None:

@@ -132,14 +132,22 @@ class FindingView:
 
 def findings(report: Report) -> tuple[FindingView, ...]:
     """Findings, the worst first; the same one on several hosts, or in several steps, is one."""
-    folded: dict[Finding, list[str]] = {}
-    firsts: dict[Finding, Finding] = {}
+    folded: dict[Finding, list[Finding]] = {}
     for finding in report.findings:
-        key = dataclasses.replace(finding, host="", step="", cites=())
-        firsts.setdefault(key, finding)
-        folded.setdefault(key, []).append(finding.host)
-    views = [FindingView(firsts[key], tuple(dict.fromkeys(hosts))) for key, hosts in folded.items()]
+        subject = "" if finding.subject == finding.host else finding.subject
+        key = dataclasses.replace(finding, subject=subject, host="", step="", cites=())
+        folded.setdefault(key, []).append(finding)
+    views = []
+    for key, alike in folded.items():
+        hosts = tuple(dict.fromkeys(finding.host for finding in alike))
+        first = alike[0] if key.subject else dataclasses.replace(alike[0], subject=together(hosts))
+        views.append(FindingView(first, hosts))
     return tuple(sorted(views, key=lambda view: ORDER.index(view.finding.outcome)))
+
+
+def hosts_beside(report: Report, view: FindingView) -> tuple[str, ...]:
+    """The hosts to name beside a finding: none when there is but one, or when they are its subject."""
+    return () if len(report.hosts) < 2 or view.finding.subject == together(view.hosts) else view.hosts
 
 
 def tally(views: Iterable[FindingView]) -> str:

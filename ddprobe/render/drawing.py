@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import sys
 from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, TextIO
 
 from ddprobe import render
@@ -22,7 +24,22 @@ MAX_LINE = 4000
 MAX_HIGHLIGHTED = 200_000
 
 _TONES = {"plain": "", "dim": "dim", "good": "green", "warn": "yellow", "bad": "red"}
-_NUMBER = re.compile(r"[-+±]?\d[\d,._]*(?: ?[%A-Za-zµ/]{1,6})?\Z|[-–—]?\Z")
+_NUMBER = re.compile(r"[-+±]?\d[\d,_]*(?:\.\d+)?(?: ?[%A-Za-zµ/]{1,6})?\Z|[-–—]?\Z")
+
+# What stands for our marks where the encoding has none of them: a lone ? would mean "unknown".
+_PLAIN_MARKS = dict(zip("─│✓✗·▸⋮—–×≠", "-|+x->:--x#", strict=True)) | {
+    "→": "->", "…": "...", "≤": "<=", "≥": ">=", "±": "+-", "µ": "u",
+}  # fmt: skip
+
+
+def _in_plain_marks(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    return "".join(_PLAIN_MARKS.get(character, "?") for character in lost), error.end
+
+
+codecs.register_error("ddprobe.marks", _in_plain_marks)
 
 
 def console_for(colour: bool | None, width: int | None, file: TextIO | None) -> Console:
@@ -37,7 +54,7 @@ def console_for(colour: bool | None, width: int | None, file: TextIO | None) -> 
         columns = os.environ.get("COLUMNS", "")
         width = int(columns) if columns.isdigit() and int(columns) else PIPED_WIDTH
     if "utf" not in (getattr(out, "encoding", None) or "utf-8").lower() and hasattr(out, "reconfigure"):
-        out.reconfigure(errors="replace")
+        out.reconfigure(errors="ddprobe.marks")
     return Console(
         file=out,
         width=width,
@@ -91,6 +108,8 @@ def draw_block(console: Console, block: Block) -> None:
     """Draw one block."""
     if isinstance(block, Heading):
         say(console, block.text, "bold")
+    elif isinstance(block, Paragraph) and block.tone == "command":
+        put(console, plain(render.line(block.text)), whole_lines=True)
     elif isinstance(block, Paragraph):
         say(console, block.text, _TONES.get(block.tone, ""))
     elif isinstance(block, Pairs):
@@ -136,7 +155,7 @@ def _table(console: Console, table: Table) -> None:
         drawn.add_column("", width=1)
     fitting = widths(natural, console.width - marker - 2 * len(columns))
     for (name, *cells), width in zip(columns, fitting, strict=True):
-        numbers = any(cells) and all(map(_NUMBER.match, cells))
+        numbers = any(map(str.strip, cells, repeat("-–— "))) and all(map(_NUMBER.match, cells))
         drawn.add_column(plain(fit(name, width)), justify="right" if numbers else "left", width=width)
     for number, row in enumerate(rows):
         marked = number in table.emphasis

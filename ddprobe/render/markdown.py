@@ -10,15 +10,6 @@ from ddprobe import render
 from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Table
 from ddprobe.model import Finding, HostRecord, Outcome, Report
 
-_MARKS = {
-    Outcome.FAIL: "❌ fail",
-    Outcome.WARN: "⚠️ warn",
-    Outcome.UNKNOWN: "❔ unknown",
-    Outcome.INFO: "ℹ️ info",
-    Outcome.SKIP: "skip",
-    Outcome.PASS: "✅ pass",
-}
-
 
 def text(report: Report) -> str:
     """The whole report as GitHub-flavoured Markdown, newline at the end."""
@@ -62,7 +53,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield "## Findings"
         yield ""
         for view in told:
-            yield from _finding(view.finding, view.hosts if len(report.hosts) > 1 else ())
+            yield from _finding(view.finding, render.hosts_beside(report, view))
         yield ""
     passed = [view.finding.id for view in views if view.finding.outcome is Outcome.PASS]
     if passed:
@@ -72,7 +63,7 @@ def _findings(report: Report) -> Iterator[str]:
 
 def _finding(finding: Finding, hosts: tuple[str, ...]) -> Iterator[str]:
     where = f" _({escape(render.together(hosts))})_" if hosts else ""
-    yield f"- {_MARKS[finding.outcome]} **{escape(finding.id)}** {escape(finding.subject)}: {escape(finding.summary)}{where}"
+    yield f"- {finding.outcome.label} **{escape(finding.id)}** {escape(finding.subject)}: {escape(finding.summary)}{where}"
     if finding.advice:
         yield f"  - → {escape(finding.advice)}"
     if finding.cites:
@@ -105,7 +96,7 @@ def _block(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
         yield f"### {escape(block.text)}"
     elif isinstance(block, Paragraph):
-        yield escape(block.text)
+        yield _code(block.text) if block.tone == "command" else escape(block.text)
     elif isinstance(block, Pairs):
         if block.title:
             yield f"**{escape(block.title)}**"
@@ -176,7 +167,7 @@ def escape(text: str) -> str:
 
 def _code(text: str) -> str:
     """The text as inline code."""
-    plain = render.line(text).replace("|", "\\|")
+    plain = render.line(text)
     runs = re.findall(r"`+", plain)
     fence = "`" * (1 + max(map(len, runs), default=0))
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""

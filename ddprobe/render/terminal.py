@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "progress", "show"]
 
+NARROW = 72
+"""Below so many columns a finding's name has no column of its own."""
+
 _MARKS = {
     Outcome.FAIL: ("✗", "bold red"),
     Outcome.WARN: ("!", "bold yellow"),
@@ -126,8 +129,7 @@ def _findings(console: Console, report: Report, verbose: int, quiet: bool) -> No
         say(console, "Findings", "bold")
     wide = min(14, max((len(render.line(view.finding.id)) for view in told), default=0))
     for view in told:
-        hosts = view.hosts if len(report.hosts) > 1 else ()
-        _finding(console, view.finding, hosts, wide, verbose)
+        _finding(console, view.finding, render.hosts_beside(report, view), wide, verbose)
     passed = [view.finding.id for view in views if view.finding.outcome is Outcome.PASS]
     if passed and not verbose and not quiet:
         ids = render.together([render.line(name) for name in dict.fromkeys(passed)], 8)
@@ -140,8 +142,13 @@ def _finding(console: Console, finding: Finding, hosts: tuple[str, ...], wide: i
     from rich.text import Text
 
     mark, style = _MARKS[finding.outcome]
-    head = Text.assemble((mark, style), " ", (f"{render.line(finding.id):<{wide}}", style))
-    body = Text.assemble((render.line(finding.subject), "bold"), ": ", render.line(finding.summary))
+    identifier = render.line(finding.id)
+    head, body = Text(mark, style), Text()
+    if console.width < NARROW:
+        body.append(identifier, style).append(" ")
+    else:
+        head.append(f" {identifier:<{wide}}", style)
+    body.append(render.line(finding.subject), "bold").append(f": {render.line(finding.summary)}")
     if hosts:
         body.append(f"  [{render.line(render.together(hosts))}]", "cyan")
     if finding.advice:

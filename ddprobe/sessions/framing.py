@@ -3,7 +3,7 @@
 A shell is started once a session and asked again and again over its stdin: a script each time, as one compound
 command, so that the shell has read all of it before anything runs. In a script each command
 - has stdin from /dev/null or a literal body, LC_ALL=C, a fixed PATH prefix, a session (process group) of its own and
-  DDPROBE_RUN=<token> in its environment, by which whatever escapes its group is found and ended;
+  DDPROBE_RUN=<token>.<shell>.<number> in its environment, by which whatever escapes its group is found and ended;
 - writes through `head -c` on both streams, so the host never sends more than was asked for;
 - is followed by a line on each stream that begins with a marker of 128 random bits: the marker stands nowhere in the
   script as one word, so a forced command that only echoes its input cannot imitate an answer. What stands before a
@@ -11,7 +11,7 @@ command, so that the shell has read all of it before anything runs. In a script 
 
 One guard a script keeps the time and holds the line to the laptop: it is told what runs, gets a tick each second, and
 learns of end-of-file on stdin. At the deadline or at end-of-file it ends the command's group (TERM, then KILL) and
-all that carries the token. One guard and one ticker a script, in place of two helpers a command, keep twelve
+all that carries its mark. One guard and one ticker a script, in place of two helpers a command, keep twelve
 questions at a few forks each; the price is that a deadline is kept to the second, never early.
 While a script runs its guard owns stdin; it has let go before the `done` line leaves, and only then may the next
 script be sent.
@@ -94,7 +94,7 @@ stop() {
   esac
 }
 quit() {
-  x=1 g=0 o=
+  x=1 g=0 o="$$[.]"
   [ -z "$m" ] || kill -s KILL $m
   stop
 }

@@ -58,6 +58,9 @@ class Identities:
                 self._tried.append(identity.label)
                 if self._offer(transport, identity.key):
                     return []
+                if self._limit.stop:
+                    # The road was cut by ourselves; whoever cut it says why.
+                    raise EOFError
                 if not transport.is_active():
                     raise NotAuthenticated(
                         f"{self._who()}: the server hung up after {len(self._tried)} keys it does not know",

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +84,7 @@ def account(shell: str, **files: str) -> Iterator[Account]:
     with folder() as home:
         for name, text in files.items():
             (home / f".{name}").write_text(text)
+        _clear_away()
         user = f"ddp{os.getpid()}x{time.monotonic_ns() % 10**8}"
         _account_tool("useradd", "--no-log-init", "-M", "-d", str(home), "-s", shell, "-p", "*", user)
         try:
@@ -89,6 +93,15 @@ def account(shell: str, **files: str) -> Iterator[Account]:
         finally:
             _end_all_of(user)
             _account_tool("userdel", user)
+
+
+def _clear_away() -> None:
+    """Accounts of test runs that were killed: their names say which."""
+    for entry in pwd.getpwall():
+        made_by = re.match(r"ddp(\d+)x\d+\Z", entry.pw_name)
+        if made_by and not Path(f"/proc/{made_by[1]}").exists():
+            with contextlib.suppress(AssertionError):
+                _account_tool("userdel", entry.pw_name)
 
 
 def _account_tool(*argv: str) -> None:
@@ -106,9 +119,7 @@ def _account_tool(*argv: str) -> None:
 def _end_all_of(user: str) -> None:
     """A user that was made for a test takes its processes along."""
     found = subprocess.run(["pgrep", "-u", user], capture_output=True, text=True, check=False)
-    for pid in found.stdout.split():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
+    tell([int(pid) for pid in found.stdout.split()], signal.SIGKILL)
 
 
 @dataclass(slots=True)
@@ -155,10 +166,8 @@ class Server:
         pids = [self.pid, *self.children()]
         assert self.process.stdin
         self.process.stdin.close()
-        for number in (signal.SIGCONT, signal.SIGKILL):
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
+        tell(pids, signal.SIGCONT)
+        tell(pids, signal.SIGKILL)
         self.process.wait()
 
 
@@ -228,7 +237,7 @@ def _start(home: Path, lines: Sequence[str]) -> tuple[subprocess.Popen[bytes], i
         for _ in range(200):
             if process.poll() is not None:
                 break
-            if b"Server listening" in (home / "log").read_bytes():
+            if (home / "pid").exists() and (home / "pid").read_text().endswith("\n"):
                 return process, port
             time.sleep(0.02)
         assert process.stdin
@@ -300,6 +309,35 @@ def carrying(token: str) -> list[int]:
             if any(word.startswith(mark) for word in path.read_bytes().split(b"\0")):
                 found.append(int(path.parent.name))
     return found
+
+
+@contextlib.contextmanager
+def once(condition: Callable[[], object], act: Callable[[], object]) -> Iterator[list[float]]:
+    """Beside what happens within: as soon as the condition holds, act. Gives the time at which it did."""
+    done = threading.Event()
+    acted: list[float] = []
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            if condition():
+                acted.append(time.monotonic())
+                act()
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield acted
+    finally:
+        done.set()
+        watcher.join()
+
+
+def tell(pids: Sequence[int], number: int) -> None:
+    """Send a signal to those that are still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def running(*words: str) -> list[int]:

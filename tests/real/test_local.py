@@ -113,7 +113,7 @@ def test_a_passphrase_is_typed_on_a_terminal(sshd: StartServer, tmp_path: Path) 
         "from ddprobe.redact import Redactor\n"
         "from ddprobe.sessions.ssh import SshSession\n"
         "host = Host(name='x', address='127.0.0.1', port=int(sys.argv[1]), user=sys.argv[2],\n"
-        "            identity_file=sys.argv[3], connect_timeout=2)\n"
+        "            identity_file=sys.argv[3], connect_timeout=4)\n"
         "for _ in range(2):\n"
         "    session = SshSession(host, Redactor(), threading.Event())\n"
         "    print('in as', session.connection.user)\n"
@@ -125,7 +125,7 @@ def test_a_passphrase_is_typed_on_a_terminal(sshd: StartServer, tmp_path: Path) 
         os.chdir(ROOT)
         os.execv(argv[0], argv)
     said = _read(terminal, b"Passphrase for ")
-    time.sleep(2.5)
+    time.sleep(4.2)
     os.write(terminal, b"correct horse\n")
     said += _read(terminal, None)
     os.close(terminal)

@@ -14,6 +14,7 @@ from ddprobe.cli.checks.check import Check
 from ddprobe.errors import DdprobeError
 from ddprobe.inventory import Inventory
 from ddprobe.model import Outcome
+from ddprobe.render import count
 
 PACKAGES = (
     "fabric",
@@ -67,25 +68,28 @@ def hosts(hosts_file: str | None) -> tuple[Inventory | None, Check]:
         found = hostsfile.load(path)
     except DdprobeError as error:
         return None, Check(Outcome.FAIL, "hosts file", error.message, error.advice)
-    return found, Check(Outcome.PASS, "hosts file", f"{found.path}, hosts in it: {len(found.hosts)}")
+    return found, Check(Outcome.PASS, "hosts file", f"{found.path}, {count(len(found.hosts), 'host')}")
 
 
 def reports_folder(folder: Path) -> Check:
     """Whether a report could be written, and has room."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        return Check(
-            Outcome.FAIL,
-            "reports",
-            f"{folder} cannot be written ({there} is not a folder of yours)",
-            "use --reports DIR",
-        )
-    free = shutil.disk_usage(there).free // 2**20
+    room = shutil.disk_usage(there)
+    why = ""
+    if not there.is_dir():
+        why = f"{there} is a file"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        why = f"{there} is not a folder of yours"
+    elif not room.total:
+        why = f"{there} keeps no files"
+    if why:
+        return Check(Outcome.FAIL, "reports", f"{folder} cannot be written: {why}", "use --reports DIR")
+    free = room.free // 2**20
     if free < MIN_FREE_MIB:
         return Check(
             Outcome.WARN, "reports", f"{folder}: {free} MiB free; a report may need more", "use --reports DIR"
         )
-    return Check(Outcome.PASS, "reports", f"{folder.absolute()}, {free} MiB free")
+    return Check(Outcome.PASS, "reports", f"{folder.absolute()}, {free / 1024:.1f} GiB free")
 
 
 def terminal() -> Check:

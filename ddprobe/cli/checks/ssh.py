@@ -14,6 +14,7 @@ from pathlib import Path
 from ddprobe.cli.checks.check import Check
 from ddprobe.errors import DdprobeError
 from ddprobe.model import Host, Outcome
+from ddprobe.render import count
 
 SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 _SECONDS = 10
@@ -48,7 +49,7 @@ def agent() -> Check:
         return Check(Outcome.INFO, "agent", "there is no ssh-add program to ask it with")
     if done.returncode == 0:
         prints = [" ".join(line.split()[1::2][:1] + line.split()[-1:]) for line in done.stdout.splitlines()]
-        return Check(Outcome.PASS, "agent", f"{len(prints)} keys: {'; '.join(prints)}")
+        return Check(Outcome.PASS, "agent", f"{count(len(prints), 'key')}: {'; '.join(prints)}")
     if done.returncode == 1:
         return Check(Outcome.WARN, "agent", "answers, but holds no key", "ssh-add adds one")
     return Check(
@@ -173,7 +174,7 @@ def known_hosts(path: Path) -> Check:
             f"{path}: no host key in line {shown}; such lines are passed over",
             "see sshd(8)",
         )
-    return Check(Outcome.PASS, "known_hosts", f"{path}, {len(entries)} keys")
+    return Check(Outcome.PASS, "known_hosts", f"{path}, {count(len(entries), 'key')}")
 
 
 def _known_key(line: str) -> bool:

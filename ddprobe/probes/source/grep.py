@@ -229,7 +229,8 @@ class SourceGrep(Probe):
         if search.proposals:
             yield Heading("To read on")
             for proposal in search.proposals[:SHOWN_PROPOSALS]:
-                yield Paragraph(f"ddprobe read {shlex.quote(proposal)} {shlex.quote(search.host)}")
+                command = f"ddprobe read {shlex.quote(proposal)} {shlex.quote(search.host)}"
+                yield Paragraph(command, tone="command")
 
 
 def _bounded(text: str) -> str:
