@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -372,7 +373,7 @@ class Help:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe:
+class Probe(abc.ABC):
     """A named, read-only question. Subclasses are frozen dataclasses; their fields are the settings.
 
     The module's docstring opens with the question and is the manual page; `name` comes from the module's path.
@@ -386,17 +387,17 @@ class Probe:
         """`source.grep` for ddprobe/probes/source/grep.py."""
         return ".".join(cls.__module__.split(".")[-2:])
 
+    @abc.abstractmethod
     def collect(self, host: Host) -> Conversation:
         """Say what to ask, look at what came, ask on. Never touches a host itself."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def interpret(self, evidence: Evidence) -> Iterator[Fact | Finding | Gap]:
         """Pure: the transcript in; facts, findings and gaps out. May let `Unanswered` escape."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def show(self, facts: Sequence[Fact]) -> Iterator[Block]:
         """Pure: what a person sees of this step on one host, as neutral blocks that each view draws its own way."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

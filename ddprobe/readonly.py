@@ -7,6 +7,8 @@ Two kinds of reading are refused as well: files that hold secrets, and files und
 
 from __future__ import annotations
 
+import fnmatch
+import posixpath
 import re
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -53,20 +55,48 @@ PROGRAMS: dict[str, Options] = {
     "true": {},
 }  # fmt: skip
 
-# Files that hold secrets, and places where reading does something or never ends.
+# Files that hold secrets, and places where reading does something or never ends. A path is judged as it is written
+# and as it reads without `//`, `.` and `..`, seen from the root of every process (`/proc/1/root/etc/shadow`). A link
+# elsewhere that leads to such a file cannot be told from here: redaction stands behind this page.
 _SECRET_FILE = re.compile(
-    r"(^|/)(\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.docker|\.config/gcloud)(/|\Z)"
-    r"|(^|/)(\.netrc|\.pgpass|\.git-credentials|\.bash_history|\.zsh_history|\.python_history|\.pypirc|\.npmrc|\.env)\Z"
-    r"|(^|/)id_(rsa|dsa|ecdsa|ed25519)[^/]*\Z"
-    r"|(^|/)etc/(g?shadow|sudoers)[^/]*"
-    r"|(^|/)huggingface/(token|stored_tokens)\Z"
-    r"|\.(pem|key|p12|pfx|keytab)\Z"
+    r"(^|/)(\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.docker|\.config/(gcloud|gh|op)|\.password-store|\.local/share/keyrings)(/|\Z)"
+    r"|(^|/)\.(netrc|pgpass|my\.cnf|git-credentials|pypirc|npmrc|envrc|env|env\.[^/]*|vault-token|[a-z_]*_history)\Z"
+    r"|(^|/)fish_history\Z"
+    r"|(^|/)id_(rsa|dsa|ecdsa|ed25519)[^/]*\Z|(^|/)ssh_host_[^/]*_key\Z"
+    r"|(^|/)etc/(g?shadow|sudoers|security/opasswd)[^/]*|(^|/)etc/(sudoers\.d|kubernetes)(/|\Z)"
+    r"|(^|/)(var/)?run/secrets(/|\Z)|^/proc/kcore\Z"
+    r"|(^|/)\.?(huggingface|modelscope)/(token|stored_tokens|credentials)(/|\Z)|(^|/)(kaggle|credentials)\.json\Z"
+    r"|(^|/)\.cargo/credentials[^/]*\Z"
+    r"|\.(pem|key|p12|pfx|keytab|jks|ppk|kdbx)\Z"
 )
 _LIVE_FILE = re.compile(
-    r"^/dev/(?!null\Z)|^/proc/(kcore|kmsg|kpage\w*|sysrq-trigger)|^/proc/[^/]+/(mem|pagemap|clear_refs)\Z"
+    r"^/dev/(?!null\Z)"
+    r"|^/proc/(kcore|vmcore|kmsg|kpage\w*|sysrq-trigger|acpi/event)\Z|^/proc/bus/"
+    r"|^/proc/([^/]+/)(task/[^/]+/)?((mem|pagemap|clear_refs)\Z|map_files/|fd/)"
+    r"|^/sys/kernel/(debug|tracing)(/|\Z)|^/sys/.*/(resource\d+(_wc)?|rom|config|vpd|data)\Z|^/sys/firmware/efi/"
 )
-
 _ENVIRON = re.compile(r"/environ\Z")
+# Names that a pattern may turn out to stand for, in whatever folder.
+_SECRET_NAMES: tuple[str, ...] = (
+    "shadow", "gshadow", "sudoers", "opasswd", ".netrc", ".pgpass", ".env", ".npmrc", ".git-credentials", ".bash_history",
+    "id_rsa", "id_ed25519", "ssh_host_rsa_key", "x.key", "x.pem", "x.p12", "stored_tokens", "environ",
+)  # fmt: skip
+_SECRET_FOLDERS: tuple[str, ...] = (
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".gnupg",
+    ".huggingface",
+    ".password-store",
+)
+_LIVE_NAMES = ("resource0", "rom", "config", "vpd", "data")
+_THROUGH = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:root|cwd)(?=/|\Z)")
+_LISTED = re.compile(r"/dev/null\Z|/proc/[^/]+/fd/[^/]*\Z")
+"""What may be listed though not read."""
+_CONTENT = frozenset({"cat", "head", "tail", "wc", "sed", "grep"})
+_BROAD = re.compile(r"/(proc(/[^/]+)?|sys|dev|run|var|home|usr|mnt|media|nfs)?\Z")
 
 # Method, path and why. A GET is not harmless by being a GET: SGLang flushes its cache on one.
 HTTP_PATHS: frozenset[tuple[str, str]] = frozenset(
@@ -93,7 +123,16 @@ def check(question: Question) -> None:
 
 def holds_secrets(path: str) -> bool:
     """True for a file that no question may read."""
-    return bool(_SECRET_FILE.search(path))
+    return any(_SECRET_FILE.search(form) for form in _readings(path))
+
+
+def _readings(path: str) -> tuple[str, ...]:
+    """The path as written, without `//`, `.` and `..`, and seen from the root of the process it goes through."""
+    plain = re.sub("^/+", "/", posixpath.normpath(path))
+    within = plain
+    while found := _THROUGH.match(within):
+        within = within[found.end() :] or "/"
+    return (path, plain, within)
 
 
 def _refuse(question: Question, why: str) -> Refused:
@@ -121,7 +160,7 @@ def _check_command(command: Command) -> None:
     if extra is not None:
         extra(command, operands)
     for word in operands:
-        _check_path(command, str(word))
+        _check_path(command, word)
 
 
 def _operands(command: Command, options: Options) -> list[str | Glob]:
@@ -147,15 +186,49 @@ def _operands(command: Command, options: Options) -> list[str | Glob]:
     return operands
 
 
-def _check_path(command: Command, word: str) -> None:
-    if holds_secrets(word):
-        raise _refuse(command, f"{word!r} looks like a file that holds secrets")
-    if _LIVE_FILE.search(word):
-        raise _refuse(command, f"reading {word!r} can block or act")
-    if _ENVIRON.search(word) and (
-        command.argv[0] != "cat" or len(command.argv) != 2 or isinstance(command.argv[1], Glob)
+def _check_path(command: Command, word: str | Glob) -> None:
+    path = str(word)
+    readings = _readings(path)
+    content = command.argv[0] in _CONTENT
+    if holds_secrets(path):
+        raise _refuse(command, f"{path!r} looks like a file that holds secrets")
+    if any(_LIVE_FILE.search(form) for form in readings) and (content or not _LISTED.match(path)):
+        raise _refuse(command, f"reading {path!r} can block or act")
+    if any(_ENVIRON.search(form) for form in readings) and (
+        command.argv[0] != "cat" or len(command.argv) != 2 or isinstance(word, Glob)
     ):
         raise _refuse(command, "an environment is read by `cat` alone, so that redaction sees it whole")
+    if isinstance(word, Glob) and content and (example := _could_name(readings[2])):
+        raise _refuse(command, f"the pattern {path!r} could stand for {example}")
+
+
+def _could_name(path: str) -> str:
+    """What the pattern may turn out to name although it must not; empty when there is nothing."""
+    parts = path.split("/")[1:]
+    wild = [place for place, part in enumerate(parts) if set(part) & set("*?[")]
+    top = parts[0]
+    if 0 in wild:
+        return "/dev, /proc and /sys"
+    if top == "proc" and not path.startswith("/proc/driver/") and any(place > 1 for place in wild):
+        return "what blocks or acts when read"
+    if top == "sys" and any(place < 3 for place in wild):
+        return "what blocks or acts when read"
+    for place in wild:
+        names: tuple[str, ...] = _SECRET_FOLDERS
+        if place == len(parts) - 1:
+            names = _SECRET_NAMES + (_LIVE_NAMES if top == "sys" else ())
+        elif place == 1 and top == "proc":
+            names = ()
+        if found := next((name for name in names if _matches(name, parts[place])), ""):
+            return found
+    return ""
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether the shell expands the pattern to this name: a dot in front is matched by a dot only."""
+    if name.startswith(".") and not pattern.startswith("."):
+        return False
+    return fnmatch.fnmatchcase(name, pattern)
 
 
 def _no_operands(command: Command, operands: list[str | Glob]) -> None:
@@ -172,6 +245,20 @@ def _files_only(command: Command, operands: list[str | Glob]) -> None:
             raise _refuse(command, f"{str(word)!r} is not an absolute path")
 
 
+def _sed(command: Command, operands: list[str | Glob]) -> None:
+    """Without its script after -n, sed takes the first file for one, and a script can write and run."""
+    if command.argv[1:2] != ("-n",) or command.argv.count("-n") != 1:
+        raise _refuse(command, "sed's script must come with -n, once and first")
+    _files_only(command, operands)
+
+
+def _find(command: Command, operands: list[str | Glob]) -> None:
+    _files_only(command, operands)
+    for word in operands:
+        if "-maxdepth" not in command.argv and any(_BROAD.match(form) for form in _readings(str(word))):
+            raise _refuse(command, f"a search through all of {str(word)!r} would cost the host much")
+
+
 def _grep(command: Command, operands: list[str | Glob]) -> None:
     if "-e" not in command.argv:
         raise _refuse(command, "grep's pattern must come with -e")
@@ -183,9 +270,9 @@ _EXTRA: dict[str, Callable[[Command, list[str | Glob]], None]] = {
     "head": _files_only,
     "tail": _files_only,
     "wc": _files_only,
-    "sed": _files_only,
+    "sed": _sed,
     "grep": _grep,
-    "find": _files_only,
+    "find": _find,
     "ls": _files_only,
     "readlink": _files_only,
     "stat": _files_only,

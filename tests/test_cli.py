@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -21,7 +22,7 @@ from ddprobe import __version__, probes
 from ddprobe.__main__ import main
 from ddprobe.blocks import Block, Paragraph
 from ddprobe.cli import app, flow
-from ddprobe.errors import HostKeyChanged, UsageError
+from ddprobe.errors import HostKeyChanged, Unreachable, UsageError
 from ddprobe.model import (
     Command,
     CommandResult,
@@ -100,7 +101,9 @@ def opened(host: Host, redactor: Redactor, cancelled: threading.Event) -> Sessio
     if host.name == "stranger":
         raise HostKeyChanged("stranger: its host key changed", "ask who runs it")
     if host.name == "ctrl-c":
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
+        assert cancelled.wait(20)
+        raise Unreachable("ctrl-c: interrupted")
     return (Broken if host.name == "dead" else Mute)(host, redactor, cancelled)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import http.server
 import json
@@ -73,11 +74,13 @@ class _Server(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    @abc.abstractmethod
     def note(self, body: bytes) -> None:
-        raise NotImplementedError
+        """Keep what was asked."""
 
+    @abc.abstractmethod
     def wait(self) -> None:
-        raise NotImplementedError
+        """Stay silent until the server ends."""
 
     def log_message(self, *_: object) -> None:
         """Quiet."""

@@ -48,7 +48,7 @@ class ShellOnly(ShellSession):
         return pipe
 
     def _make_web(self) -> Web:
-        raise NotImplementedError
+        raise AssertionError("no HTTP travels here")
 
     @property
     def token(self) -> str:
