@@ -95,6 +95,8 @@ class ServerArgs(Fact):
     """True when the server itself said so (defaults filled in)."""
     server: str = ""
     """The `name` of the process they belong to."""
+    elsewhere: str = ""
+    """A file that holds further arguments, which were not read (`--config FILE`); empty when these are all."""
 
     def get(self, name: str, default: Any = None) -> Any:
         return dict(self.values).get(name, default)

@@ -91,6 +91,8 @@ _SECRET_FOLDERS: tuple[str, ...] = (
     ".huggingface",
     ".password-store",
 )
+_BELOW_LIVE = re.compile(r"(\d+|self|thread-self|bus|acpi|fd|shm|pts|kernel|firmware|devices|class)\Z")
+"""What may stand below /dev, /proc or /sys in `/*/…`; `/*/lib/python3*/…` (a server started in `/`) is none of it."""
 _LIVE_NAMES = ("resource0", "rom", "config", "vpd", "data")
 _THROUGH = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:root|cwd)(?=/|\Z)")
 _LISTED = re.compile(r"/dev/null\Z|/proc/[^/]+/fd/[^/]*\Z")
@@ -207,7 +209,7 @@ def _could_name(path: str) -> str:
     parts = path.split("/")[1:]
     wild = [place for place, part in enumerate(parts) if set(part) & set("*?[")]
     top = parts[0]
-    if 0 in wild:
+    if 0 in wild and (len(parts) < 4 or 1 in wild or _BELOW_LIVE.match(parts[1])):
         return "/dev, /proc and /sys"
     if top == "proc" and not path.startswith("/proc/driver/") and any(place > 1 for place in wild):
         return "what blocks or acts when read"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import logging
 import queue
 import signal
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ddprobe import __version__, lints, probes
+from ddprobe import __version__, lints, probes, reportjson
 from ddprobe.errors import DdprobeError, HostError, Unanswered
 from ddprobe.model import (
     Cite,
@@ -91,9 +92,16 @@ def run(
             findings=tuple(finding for work in works for finding in tuple(work.findings)),
             redactions=redactor.count,
         )
-        report = _with_trouble(report, writer.trouble)
-        writer.finish(report)
+        report = _with_trouble(_masked_report(report, redactor), writer.trouble)
+        writer.finish(report, redactor.known)
         return _with_trouble(report, writer.trouble)
+
+
+def _masked_report(report: Report, redactor: Redactor) -> Report:
+    """The report without what was only learned to be a secret after it had been seen."""
+    whole = reportjson.text(reportjson.from_report(report)).encode()
+    masked = redactor.known(whole)
+    return report if masked == whole else reportjson.to_report(json.loads(masked))
 
 
 def _with_trouble(report: Report, trouble: str) -> Report:

@@ -24,7 +24,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,9 +93,9 @@ class ReportWriter:
                     number += 1
             writer = cls(folder, name, lab, started)
         except OSError as error:
-            if reports_dir.exists() and not reports_dir.is_dir():
-                error = NotADirectoryError(errno.ENOTDIR, "it is a file, not a folder")
-            raise UsageError(_unwritable(reports_dir, error), ELSEWHERE) from None
+            in_its_place = reports_dir.exists() and not reports_dir.is_dir()
+            why = OSError(errno.ENOTDIR, "it is a file, not a folder") if in_its_place else error
+            raise UsageError(_unwritable(reports_dir, why), ELSEWHERE) from None
         if writer.trouble:
             raise UsageError(writer.trouble, ELSEWHERE)
         return writer
@@ -146,14 +146,19 @@ class ReportWriter:
         """Note that a host is done with."""
         self._event("host", record=record)
 
-    def finish(self, report: Report) -> None:
-        """Write what only a whole run has: report.json, report.md and the manifest."""
+    def finish(self, report: Report, mask: Callable[[bytes], bytes] = bytes) -> None:
+        """Write what only a whole run has: report.json, report.md and the manifest.
+
+        `mask` takes out what was learned to be a secret in the meantime; it passes over every file.
+        """
         from ddprobe.render import markdown
 
         self._event(
             "finish", seconds=report.seconds, interrupted=report.interrupted, redactions=report.redactions
         )
         self._close()
+        with self._tried():
+            self._sweep(mask)
         with self._tried():
             self._put(REPORT, reportjson.text(reportjson.from_report(report), indent=2).encode() + b"\n")
         with self._tried():
@@ -227,6 +232,11 @@ class ReportWriter:
         while line:
             line = line[os.write(self._events, line) :]
         self._torn = False
+
+    def _sweep(self, mask: Callable[[bytes], bytes]) -> None:
+        for path in (self.folder / EVENTS, *(self.folder / "evidence").rglob("*")):
+            if path.is_file() and (clean := mask(data := path.read_bytes())) != data:
+                self._put(path.relative_to(self.folder).as_posix(), clean)
 
     def _close(self) -> None:
         with self._lock, self._tried():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ddprobe.model import Artefact, Finding, HostRecord, Report, Result, StepRecord
+from ddprobe.model import Artefact, Finding, Host, HostRecord, Report, Result, StepRecord
 from ddprobe.store import ReportWriter
 
 
 class SilentWriter(ReportWriter):
     def __init__(self) -> None:
+        self.trouble = ""
+
+    def plan(self, hosts: Sequence[Host], steps: Sequence[StepRecord]) -> None:
         pass
 
     def answer(self, host: str, step: str, result: Result) -> None:
@@ -27,5 +30,5 @@ class SilentWriter(ReportWriter):
     def host(self, record: HostRecord) -> None:
         pass
 
-    def finish(self, report: Report) -> None:
+    def finish(self, report: Report, mask: Callable[[bytes], bytes] = bytes) -> None:
         pass

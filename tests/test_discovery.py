@@ -211,6 +211,8 @@ def test_the_start_folder_wins_over_site_packages_as_it_does_for_python() -> Non
         (f"{SITE}/__editable__.sglang-0.5.9.pth:/code/sglang/python", "/code/sglang/python/sglang"),
         (f"{SITE}/__editable___sglang_0_5_9_finder.py:MAPPING: dict[str, str] = {{'sglang': '/code/py/sglang'}}", "/code/py/sglang"),
         (f'{SITE}/sglang-0.5.9.dist-info/direct_url.json:{{"dir_info": {{"editable": true}}, "url": "file:///code/sglang"}}', "/code/sglang/python/sglang"),
+        (f'{SITE}/sglang-0.5.9.dist-info/direct_url.json:{{"url": "file:///code/sglang/python", "dir_info": {{"editable": true}}}}', "/code/sglang/python/sglang"),
+        (f'{SITE}/sglang-0.5.9.dist-info/direct_url.json:{{"url": "file:///old", "dir_info": {{"editable": true}}}}\n{SITE}/__editable__.sglang-0.5.9.pth:/new/python', "/new/python/sglang"),
     ],
 )  # fmt: skip
 def test_editable_installs(said: str, path: str) -> None:
@@ -298,9 +300,9 @@ def test_a_container_is_looked_into_through_its_root() -> None:
 
 
 def test_more_candidates_than_are_looked_at_are_said() -> None:
-    many = "".join(f"/proc/{pid}/cmdline\n" for pid in range(100, 140))
+    many = "".join(f"/proc/{pid}/cmdline\n" for pid in range(100, 180))
     found, asked = ask({"candidates": many})
-    assert sum(question.key.startswith("cmdline-") for question in asked) == 24
+    assert sum(question.key.startswith("cmdline-") for question in asked) == 64
     assert "16 further processes" in found.notes[0]
 
 
@@ -327,3 +329,34 @@ def test_every_first_question_passes_the_policy(engine: str | None) -> None:
     assert isinstance(questions, tuple)
     for question in questions:
         readonly.check(question)
+
+
+@pytest.mark.parametrize("root", ["/", "/proc/41/root"])
+@pytest.mark.parametrize(
+    "python",
+    [
+        "/venv/bin/python",
+        "/dev/shm/v/bin/python",
+        "/bin/python3",
+        "/python",
+        "/usr/bin/python3",
+        "/opt/venv/bin/python",
+        "/home/a b/v/bin/python",
+    ],
+)
+def test_wherever_a_server_s_python_lies_the_look_is_allowed(python: str, root: str) -> None:
+    apart = "mnt:[2]" if root != "/" else "mnt:[1]"
+    known = links(41, exe=python, cwd="/").replace("ns/mnt -> mnt:[1]", f"ns/mnt -> {apart}") + SELF
+    started = cmdline(python, "-m", "sglang.launch_server", "--port", "30000")
+    found, asked = ask(ONE | {"links": known, "cmdline-41": started})
+    assert [server.pid for server in found.servers] == [41]
+    assert any(question.key == "elsewhere-sglang" for question in asked)
+
+
+def test_a_package_in_the_root_folder_is_found_from_there() -> None:
+    near = {
+        "near-sglang": "/sglang/__init__.py\n",
+        "near-sglang-version": "/sglang/version.py:__version__ = '0.5.9'\n",
+    }
+    found, _ = ask(ONE | near | {"links": links(41, cwd="/") + SELF})
+    assert (found.servers[0].package, found.servers[0].version) == ("/sglang", "0.5.9")

@@ -22,6 +22,16 @@ from ddprobe.parsing.file_status import FileStatus
         ("", "stat: cannot statx '/x': No such file or directory\n", FileStatus("missing")),
         ("", "stat: can't stat '/x/y': Not a directory\n", FileStatus("missing")),
         ("", "stat: can't stat '/root/x': Permission denied\n", FileStatus("denied")),
+        (
+            "",
+            "stat: cannot statx '/l': Too many levels of symbolic links\n",
+            FileStatus("other", "symbolic link that leads in a circle"),
+        ),
+        (
+            "",
+            "stat: can't stat '/l': Symbolic link loop\n",
+            FileStatus("other", "symbolic link that leads in a circle"),
+        ),
         ("", "sh: stat: not found\n", FileStatus("unknown", "sh: stat: not found")),
         ("nonsense", "", FileStatus("unknown")),
         ("a|b|c|d", "", FileStatus("unknown")),

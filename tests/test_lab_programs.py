@@ -98,7 +98,7 @@ grep -I -l -e . @/binary @/words @/empty
 grep -e e @/sub
 grep -E -e (open @/words
 grep -E -e [open @/words
-grep -n -E -e def|class *@/sub/*
+grep -n -E -e def|class *@/sub/d*
 find @ -name *.py
 find @ -type f
 find @ -type d

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,31 @@ def test_a_server_that_does_not_speculate_gets_one_remark_and_no_drafter_lints()
         ("EN03", Outcome.PASS),
         ("SA00", Outcome.INFO),
     ]
+
+
+def test_arguments_in_a_file_that_was_not_read_make_no_lint_pass() -> None:
+    case = {"without": {"arguments": ["speculative_algorithm", "max_running_requests"]}, "tensors": "whole"}
+    facts = [
+        replace(fact, elsewhere="/etc/sglang.yaml") if isinstance(fact, ServerArgs) else fact
+        for fact in facts_of(case)
+    ]
+    found = by_id(lints.judge(facts))
+    assert found["SA00"].outcome is Outcome.UNKNOWN
+    assert "/etc/sglang.yaml were not read" in found["SA00"].summary
+    assert not {"SA01", "SA08", "SA09", "DC37", "DC41", "DC44"} & set(found)
+    assert found["DC07"].outcome is Outcome.PASS
+
+
+def test_what_the_server_resolved_counts_wherever_its_arguments_came_from() -> None:
+    facts = [
+        replace(fact, elsewhere="" if fact.resolved else "/etc/sglang.yaml")
+        if isinstance(fact, ServerArgs)
+        else fact
+        for fact in facts_of({"resolved": {"speculative_algorithm": "DFLASH", "pp_size": 2}})
+    ]
+    found = by_id(lints.judge(facts))
+    assert found["SA00"].outcome is Outcome.PASS
+    assert found["DC41"].outcome is Outcome.FAIL
 
 
 def test_an_ngram_server_gets_no_drafter_lints() -> None:
@@ -254,6 +280,4 @@ def tensors(which: str | None) -> tuple[str, ...] | None:
 
 
 def _replace_server(config: ModelConfig) -> ModelConfig:
-    from dataclasses import replace
-
     return replace(config, server="")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ddprobe.errors import Unanswered
@@ -102,6 +104,22 @@ def test_by_hand_with_two_servers_belongs_to_the_one_that_says_the_same_or_to_no
     ]
 
 
+def test_by_hand_is_never_for_a_server_of_gguf_files() -> None:
+    one, llama = server(7), replace(server(8), engine="llamacpp")
+    args = (
+        arguments(one, **SPECULATES),
+        replace(
+            arguments(llama, speculative_draft_model_path="d.gguf", model_path="t.gguf"), engine="llamacpp"
+        ),
+    )
+    drafters = [w for w in wanted(one, llama, args=args, drafter="/my/draft") if w.role == "drafter"]
+    assert [(w.reference, w.servers) for w in drafters] == [
+        ("/my/draft", (one.name,)),
+        ("d.gguf", (llama.name,)),
+    ]
+    assert drafters[1].origin == "--model-draft of llamacpp pid 8"
+
+
 def test_one_model_of_two_servers_is_looked_at_once() -> None:
     one, two = server(7), server(8)
     args = (arguments(one, **SPECULATES), arguments(two, **SPECULATES))
@@ -148,6 +166,9 @@ def want(
         ({"HF_HOME": "/c/home/"}, "/c/home/hub"),
         ({"XDG_CACHE_HOME": "/c/xdg"}, "/c/xdg/huggingface/hub"),
         ({"HOME": "/home/serve"}, "/home/serve/.cache/huggingface/hub"),
+        ({"HF_HOME": "~/models", "HOME": "/home/serve"}, "/home/serve/models/hub"),
+        ({"HF_HUB_CACHE": "~", "HOME": "/home/serve"}, "/home/serve"),
+        ({"HF_HUB_CACHE": "hub"}, "/srv/app/hub"),
         ({"HF_HOME": "[not kept]", "HOME": "/home/serve"}, "/home/serve/.cache/huggingface/hub"),
     ],
 )
@@ -244,6 +265,16 @@ def test_a_folder_beside_the_server_counts_before_the_cache() -> None:
 def test_a_path_to_the_file_itself() -> None:
     place = _locate.place(want("/m/draft/config.json"), evidence())
     assert (place.folder, place.file) == ("/m/draft", "config.json")
+
+
+def test_a_relative_folder_of_a_server_whose_own_is_not_seen_may_be_one() -> None:
+    process = server(cwd="", environment=(("HF_HOME", "/hf"),))
+    with pytest.raises(Unanswered) as caught:
+        _locate.place(want("models/draft", process), evidence(listed(HUB)))
+    assert (
+        "whether it is a folder beside the one that sglang pid 7 runs in cannot be seen"
+        in caught.value.reason
+    )
 
 
 @pytest.mark.parametrize(

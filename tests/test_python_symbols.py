@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+import time
 import warnings
 from types import ModuleType
 
@@ -239,3 +240,14 @@ def test_nonsense_is_survived_in_silence(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(outline(text), python_symbols.Outline)
+
+
+def test_a_long_file_that_does_not_parse_is_read_in_a_moment() -> None:
+    text = "".join(f"def f{number}(a):\n    return a\n" for number in range(20_000)) + "def cut("
+    started = time.perf_counter()
+    found = outline(text)
+    assert found.note
+    assert found.named("f19999")[0].first == 39_999
+    assert found.near("f1999x") == ()
+    assert found.near("f19999")[0] == "f19999"
+    assert time.perf_counter() - started < 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Sequence
 
@@ -28,6 +29,12 @@ ALLOWED: list[tuple[Word, ...]] = [
     ("stat", "-L", "-c", "%F|%s", "/srv/x.py"),
     ("uname", "-s", "-r", "-m"),
     ("date", "+%s.%N"),
+    ("grep", "-n", "-e", "x", Glob("/proc/41/root/opt/*/site-packages/x*.dist-info/METADATA")),
+    ("grep", "-e", "x", Glob("//*/lib/python3*/site-packages/sglang/_version.py")),
+    ("grep", "-e", "x", Glob("/proc/41/root/*/lib/python3*/site-packages/sglang*.dist-info/direct_url.json")),
+    ("find", "/proc", "-maxdepth", "1", "-name", "[0-9]*"),
+    ("ls", "-l", "/dev/null", "/proc/4711/fd"),
+    ("cat", "/srv/models/tokenizer.json", "/srv/models/special_tokens_map.json", "/srv/hub/tokens.txt"),
     ("cat", "/srv/it's $(here) `now`; rm -rf ~ #.py"),
 ]
 
@@ -81,7 +88,104 @@ REFUSED: list[tuple[tuple[Word, ...], str]] = [
     (("grep", "-e", "KEY", "/proc/1/environ"), "environment"),
     (("cat", "/proc/1/environ", "/proc/2/environ"), "environment"),
     (("cat", Glob("/proc/*/environ")), "environment"),
+    (("sed", "/x/w /srv/out", "/srv/x"), "with -n"),
+    (("sed", "/x/e", "/srv/x"), "with -n"),
+    (("sed", "-n", "1,2p;2q", "-n", "3,4p;4q", "/srv/x"), "with -n"),
+    (("sed", "--", "/x/w /srv/out", "/srv/x"), "with -n"),
+    (("find", "--", "/srv", "-delete"), "absolute"),
+    (("find", "/", "-name", "x"), "cost"),
+    (("find", "-L", "/proc/self/root", "-name", "x"), "cost"),
+    (("find", "//proc//", "-path", "*x*"), "cost"),
+    (("cat", Glob("/etc/sh?dow")), "could stand for"),
+    (("cat", Glob("/etc/*")), "could stand for"),
+    (("cat", Glob("/root/.s*/config")), "could stand for"),
+    (("cat", Glob("/d?v/zero")), "could stand for"),
+    (("cat", Glob("/*/*/x")), "could stand for"),
+    (("cat", Glob("/*/self/task/1/mem")), "could stand for"),
+    (("cat", Glob("/*/kernel/debug/x")), "could stand for"),
+    (("cat", Glob("/proc/1/m?m")), "could stand for"),
+    (("cat", Glob("/proc/*/f?/7")), "could stand for"),
+    (("cat", Glob("/proc/1/ro?t/etc/hostname")), "could stand for"),
+    (("cat", Glob("/sys/k*/debug/x")), "could stand for"),
+    (("cat", Glob("/sys/bus/pci/devices/*/res*")), "could stand for"),
+    (("head", "-c", "9", Glob("/proc/*/envir[o]n")), "could stand for"),
 ]
+
+SECRET = [
+    "/etc/shadow", "/etc/gshadow-", "/etc/sudoers.d/admin", "/etc/security/opasswd", "/root/.ssh/authorized_keys",
+    "/home/a/.netrc", "/srv/.env", "/srv/.env.local", "/root/.bash_history", "/root/.config/gh/hosts.yml",
+    "/root/.huggingface/token", "/root/.cache/huggingface/stored_tokens", "/root/.modelscope/credentials/session",
+    "/etc/ssh/ssh_host_ed25519_key", "/etc/kubernetes/admin.conf", "/run/secrets/hf", "/var/run/secrets/k8s/token",
+    "/srv/tls.key", "/root/.vault-token", "/root/.kaggle/kaggle.json",
+]  # fmt: skip
+LIVE = [
+    "/dev/zero", "/dev/stdin", "/dev/fd/0", "/dev/nvidia0", "/proc/kcore", "/proc/kmsg", "/proc/self/fd/0", "/proc/41/fd/5",
+    "/proc/41/mem", "/proc/41/task/42/mem", "/proc/41/task/42/fd/1", "/proc/41/map_files/1-2", "/proc/41/clear_refs",
+    "/proc/bus/pci/00/00.0", "/sys/kernel/debug/x", "/sys/kernel/tracing/trace_pipe",
+    "/sys/bus/pci/devices/0000:00:00.0/resource0", "/sys/devices/pci0000:00/0000:00:00.0/config",
+]  # fmt: skip
+READERS: list[tuple[Word, ...]] = [
+    ("cat",), ("head", "-c", "9"), ("tail", "-n", "3"), ("wc", "-c"), ("sed", "-n", "1,2p;2q"), ("grep", "-e", ""),
+]  # fmt: skip
+ROOTS = ["", "", "/proc/self/root", "/proc/1/task/1/root", "/proc/1/root/proc/2/root", "/tmp/..", "/x/./.."]
+
+
+def another_name(path: str, dice: random.Random) -> str:
+    """The same file under another name."""
+    parts = path.split("/")[1:]
+    return dice.choice(ROOTS) + "".join(
+        dice.choice(["/", "//", "/./", "/y/../", "///"]) + part for part in parts
+    )
+
+
+@pytest.mark.parametrize("path", SECRET + LIVE)
+def test_a_forbidden_file_is_read_under_none_of_its_names(path: str) -> None:
+    dice = random.Random(path)
+    for written in (path, *(another_name(path, dice) for _ in range(60))):
+        for reader in READERS:
+            for argv in ((*reader, written), (*reader, "/srv/harmless", written)):
+                with pytest.raises(Refused):
+                    readonly.check(Command(key="k", argv=argv))
+
+
+@pytest.mark.parametrize("task", ["", "/task/41"])
+def test_an_environment_is_read_alone_also_through_another_root(task: str) -> None:
+    for path in (
+        f"/proc/41{task}/environ",
+        f"/proc/1/root/proc/41{task}/environ",
+        f"//proc/41{task}/./environ",
+    ):
+        readonly.check(Command(key="k", argv=("cat", path)))
+        for reader in READERS[1:]:
+            with pytest.raises(Refused):
+                readonly.check(Command(key="k", argv=(*reader, path)))
+
+
+def test_no_mixture_of_words_acts() -> None:
+    """Whatever is drawn: what passes is a program on the list, with its options, on absolute paths."""
+    dice = random.Random(7)
+    words = [
+        "-n", "-e", "-c", "-i", "-r", "-exec", "-delete", "-fprint", "-o", "-f", "-w", "--", "-", "+5", "1,2p;2q", "/x/w/y",
+        "/srv/x", "9", "%s", "x", "/etc/shadow", "/dev/sda", "-print", "-type", "f", "(", ")", ";", "{}", "-e/x", "--help",
+    ]  # fmt: skip
+    passed = 0
+    for _ in range(30_000):
+        argv = (dice.choice([*readonly.PROGRAMS, "rm", "sh"]), *dice.choices(words, k=dice.randint(0, 5)))
+        try:
+            readonly.check(Command(key="k", argv=argv))
+        except Refused:
+            continue
+        passed += 1
+        program, options = argv[0], readonly.PROGRAMS[argv[0]]
+        before = argv[: argv.index("--")] if "--" in argv else argv
+        values = {place + 1 for place, word in enumerate(before) if options.get(word) is not None}
+        rest = [w for place, w in enumerate(argv[1:], 1) if place not in values and w not in options]
+        if program not in ("echo", "getconf", "true"):
+            assert all(word.startswith("/") or word in ("--", "(", ")") for word in rest), argv
+            assert not {"/etc/shadow", "/dev/sda"} & set(rest), argv
+        if program == "sed":
+            assert argv[1:3] == ("-n", "1,2p;2q"), argv
+    assert passed > 100
 
 
 @pytest.mark.parametrize("argv", ALLOWED, ids=lambda argv: " ".join(map(str, argv)))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import math
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ddprobe import probes, runner, store
 from ddprobe.blocks import Block
+from ddprobe.cli import app as cli
 from ddprobe.errors import NoShell, Unanswered, Unreachable
+from ddprobe.facts import Discovered, ServerArgs
 from ddprobe.model import (
     Command,
     CommandResult,
@@ -112,7 +121,8 @@ def go(
 @pytest.fixture(autouse=True)
 def known_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     load = probes.load
-    monkeypatch.setattr(probes, "load", lambda name: Kernel if name == "host.kernel" else load(name))
+    ours: dict[str, type[Probe]] = {"host.kernel": Kernel, "host.odd": Odd}
+    monkeypatch.setattr(probes, "load", lambda name: ours.get(name) or load(name))
 
 
 def test_one_dead_host_leaves_the_others_whole(tmp_path: Path) -> None:
@@ -201,6 +211,325 @@ def test_ctrl_c_keeps_what_came_and_says_so(tmp_path: Path) -> None:
     assert [(s.id, s.status) for s in report.steps] == [("one", "interrupted"), ("two", "not_run")]
     assert sessions["a"].closed
     assert exit_code(report) == 130
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odd(Kernel):
+    """Whatever a probe may do wrong."""
+
+    fault: str
+    pattern: str = ""
+
+    @classmethod
+    def name(cls) -> str:
+        return "host.odd"
+
+    def collect(self, host: Host) -> Any:
+        if self.fault == "no generator":
+            return None
+        return self._collect(host)
+
+    def _collect(self, host: Host) -> Conversation:
+        if self.fault == "raises at once":
+            raise ValueError("boom")
+        if self.fault == "asks nothing":
+            yield ()
+        if self.fault == "asks nonsense":
+            yield "uname"  # type: ignore[misc]
+        if self.fault == "acts":
+            yield Command(key="rm", argv=("rm", "/x"))
+        while self.fault == "asks for ever":
+            yield ASK
+        try:
+            yield ASK
+            yield (ASK, ASK)
+            if self.fault == "leaves":
+                raise SystemExit(3)
+            yield Command(key="../../x\n%2e", argv=("uname", "-s"))
+        finally:
+            if self.fault == "does not let go":
+                yield ASK
+
+    def interpret(self, evidence: Evidence) -> Iterator[Fact | Finding | Gap]:
+        if self.fault == "gives nonsense":
+            yield 7  # type: ignore[misc]
+        while self.fault == "gives for ever":
+            yield Discovered(what="x", value="y", origin="z")
+        if self.fault == "recurses":
+            yield from self.interpret(evidence)
+        if self.fault == "odd facts":
+            values: tuple[tuple[str, Any], ...] = (
+                ("s", {1, "a"}),
+                ("n", 10**5000),
+                ("b", b"\xff"),
+                ("f", math.nan),
+            )
+            yield ServerArgs(engine="sglang", origin="o\ud800\x1b[31m", values=values)
+        yield Finding(id="odd", outcome=Outcome.PASS, subject="s", summary="fine")
+
+    def show(self, facts: Sequence[Fact]) -> Iterator[Block]:
+        if self.fault == "cannot show":
+            raise ValueError("boom")
+        yield from ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("no generator", "TypeError: 'NoneType' object is not an iterator"),
+        ("raises at once", "ValueError: boom"),
+        ("asks nothing", ""),
+        ("asks nonsense", "AttributeError"),
+        ("acts", "the program 'rm' is not on the list"),
+        ("asks for ever", "it asked 50 times and would go on"),
+        ("does not let go", ""),
+        ("gives nonsense", "TypeError: it gave 7"),
+        ("gives for ever", "it gave 60 facts and would go on"),
+        ("recurses", "RecursionError"),
+        ("odd facts", ""),
+        ("cannot show", ""),
+    ],
+)
+def test_a_probes_fault_costs_its_step_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, why: str
+) -> None:
+    monkeypatch.setattr(runner, "MAX_ROUNDS", 50)
+    monkeypatch.setattr(runner, "MAX_ITEMS", 60)
+    writer = store.ReportWriter.create(tmp_path, "test")
+    steps = (Step("odd", Odd(fault=fault)), Step("kernel", Kernel()))
+    report = runner.run("test", [Host(name="a"), Host(name="b")], steps, writer, opened)
+    assert report.trouble == ""
+    for host in ("a", "b"):
+        odd, kernel = (step for step in report.steps if step.host == host)
+        assert kernel.status == "done"
+        assert odd.status == ("incomplete" if why else "done"), odd.reasons
+        assert why in "".join(odd.reasons)
+    assert exit_code(report) == (4 if why else 0)
+    assert {p.name for p in writer.folder.iterdir()} >= {"report.json", "report.md", "MANIFEST.sha256"}
+    assert [(s.host, s.id, s.status) for s in store.load(writer.folder).steps] == [
+        (s.host, s.id, s.status) for s in report.steps
+    ]
+
+
+def opened(host: Host, redactor: Redactor, cancelled: threading.Event) -> Session:
+    session = Scripted(host, whole)
+    session.cancelled, session.redactor = cancelled, redactor
+    return session
+
+
+@pytest.mark.parametrize("fault", [ValueError("boom"), SystemExit(3), RecursionError("deep"), MemoryError()])
+def test_a_fault_on_the_way_to_a_host_costs_that_host_alone(tmp_path: Path, fault: BaseException) -> None:
+    def opener(host: Host, redactor: Redactor, cancelled: threading.Event) -> Session:
+        if host.name == "b":
+            raise fault
+        return opened(host, redactor, cancelled)
+
+    writer = store.ReportWriter.create(tmp_path, "test")
+    report = runner.run("test", [Host(name=n) for n in "abc"], [Step("k", Kernel())], writer, opener)
+    assert [s.status for s in report.steps] == ["done", "not_run", "done"]
+    assert f"ddprobe has a bug in ddprobe: {type(fault).__name__}" in report.hosts[1].error
+    assert exit_code(report) == 3
+    assert store.load(writer.folder) == report
+
+
+def test_what_leaves_in_the_middle_keeps_the_steps_before(tmp_path: Path) -> None:
+    writer = store.ReportWriter.create(tmp_path, "test")
+    steps = (Step("one", Kernel()), Step("two", Odd(fault="leaves")), Step("three", Kernel()))
+    report = runner.run("test", [Host(name="a")], steps, writer, opened)
+    assert [s.status for s in report.steps] == ["done", "not_run", "not_run"]
+    assert store.load(writer.folder) == report
+
+
+def test_dead_hosts_delay_no_other(tmp_path: Path) -> None:
+    def opener(host: Host, redactor: Redactor, cancelled: threading.Event) -> Session:
+        if int(host.name) % 3 == 0:
+            time.sleep(0.2)
+            raise Unreachable(f"{host.name}: no route")
+        return opened(host, redactor, cancelled)
+
+    began = time.monotonic()
+    writer = store.ReportWriter.create(tmp_path, "test")
+    hosts = [Host(name=str(number)) for number in range(64)]
+    report = runner.run("test", hosts, [Step("k", Kernel())], writer, opener)
+    assert time.monotonic() - began < 0.2 * 22 / 4
+    assert [h.name for h in report.hosts] == [h.name for h in hosts]
+    assert sum(bool(h.error) for h in report.hosts) == 22
+    assert [s.status for s in report.steps] == ["not_run" if n % 3 == 0 else "done" for n in range(64)]
+    assert store.load(writer.folder) == report
+
+
+SIGNALLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from ddprobe import probes, runner, store
+from ddprobe.model import CommandResult, Host, Step, exit_code
+from tests import test_runner as t
+phase, name, times, places = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+load = probes.load
+probes.load = lambda probe: t.Kernel if probe == "host.kernel" else load(probe)
+runner.PATIENCE = 0.5
+def signals():
+    for _ in range(times):
+        os.kill(os.getpid(), getattr(signal, name))
+        time.sleep(0.05)
+def answer(session, command):
+    if phase in ("ask", "stuck"):
+        signals()
+        if phase == "stuck":
+            time.sleep(60)
+    return CommandResult(question=command, exit_code=0, stdout=b"Linux")
+def opener(host, redactor, cancelled):
+    session = t.Scripted(host, answer)
+    session.cancelled = cancelled
+    if phase == "connect" and host.name == "a":
+        signals()
+    return session
+class Probe(t.Kernel):
+    def interpret(self, evidence):
+        if phase == "interpret":
+            signals()
+        yield from super().interpret(evidence)
+writer = store.ReportWriter.create(Path(places), "look")
+finish = writer.finish
+def finishing(report, mask):
+    if phase == "finish":
+        signals()
+    finish(report, mask)
+writer.finish = finishing
+report = runner.run("look", [Host(name="a"), Host(name="b")], [Step("one", Probe()), Step("two", Probe())], writer, opener)
+sys.exit(exit_code(report))
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("phase", ["connect", "ask", "stuck", "interpret", "finish"])
+def test_a_signal_at_any_moment_leaves_a_whole_report(
+    tmp_path: Path, phase: str, name: str, times: int
+) -> None:
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED, phase, name, str(times), str(tmp_path)],
+        cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert done.stderr == ""
+    # A signal while the finished run is being written interrupts nothing.
+    assert done.returncode == (0 if phase == "finish" else 130)
+    assert time.monotonic() - began < 10
+    (folder,) = tmp_path.iterdir()
+    report = store.load(folder)
+    assert report.interrupted is (phase != "finish")
+    assert [host.name for host in report.hosts] == ["a", "b"]
+    assert sorted((s.host, s.id) for s in report.steps) == [(h, s) for h in "ab" for s in ("one", "two")]
+    check = subprocess.run(["sha256sum", "-c", "--quiet", "MANIFEST.sha256"], cwd=folder, check=False)
+    assert check.returncode == 0
+
+
+def test_a_folder_that_fills_up_is_told_and_ends_with_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = store.ReportWriter.create(tmp_path, "test")
+
+    def no_space(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.ReportWriter, "_write", no_space)
+    report = runner.run("test", [Host(name="a")], [Step("k", Kernel())], writer, opened)
+    assert [(s.status, s.artefacts) for s in report.steps] == [("done", ())]
+    assert [(f.id, f.outcome) for f in report.findings] == [
+        ("kernel", Outcome.PASS),
+        ("report.incomplete", Outcome.UNKNOWN),
+    ]
+    assert report.trouble == f"cannot write the report in {writer.folder}: No space left on device"
+    assert exit_code(report) == 4
+
+
+def test_what_a_person_searches_for_is_masked_too(tmp_path: Path) -> None:
+    key = "hf_" + "QwErTyUiOpAsDfGhJk12"
+    writer = store.ReportWriter.create(tmp_path, "test")
+    host = Host(name="a", url="http://me:hunter2x@127.0.0.1:1")
+
+    def opener(_host: Host, redactor: Redactor, _cancelled: threading.Event) -> Session:
+        redactor.learn("correct-horse-42")
+        raise NoShell(f"a: it said {key!r} and HF_TOKEN=abcdefgh")
+
+    steps = [Step("k", Odd(fault="", pattern=f"{key}|correct-horse-42"))]
+    report = runner.run("test", [host], steps, writer, opener)
+    assert dict(report.steps[0].settings)["pattern"] == "[redacted]|[redacted]"
+    assert report.hosts[0].error == "a: it said '[redacted]' and HF_TOKEN=[redacted]"
+    for file in writer.folder.rglob("*"):
+        if file.is_file():
+            text = file.read_text()
+            assert not {word for word in (key, "correct-horse", "hunter2x", "abcdefgh") if word in text}, file
+
+
+def test_what_turns_out_to_be_a_secret_later_is_masked_in_what_was_written_before(tmp_path: Path) -> None:
+    """A bare word in the first answer, and in the facts taken from it, is an API key in the second."""
+
+    def answer(_session: Session, command: Command) -> CommandResult:
+        later = b'{"api_key": "correct-horse-42"}' if command.key != "kernel" else b"more"
+        first = b"correct-horse-42 " if command.key == "kernel" else b""
+        return CommandResult(question=command, exit_code=0, stdout=first + later)
+
+    class Talking(Kernel):
+        def collect(self, host: Host) -> Conversation:
+            yield ASK
+            yield Command(key="info", argv=("uname", "-r"))
+
+        def interpret(self, evidence: Evidence) -> Iterator[Fact | Finding | Gap]:
+            yield Discovered(what="x", value=evidence.text("kernel"), origin="o")
+
+    def opener(host: Host, redactor: Redactor, cancelled: threading.Event) -> Session:
+        session = Scripted(host, answer)
+        session.cancelled, session.redactor = cancelled, redactor
+        return session
+
+    writer = store.ReportWriter.create(tmp_path, "test")
+    report = runner.run("test", [Host(name="a")], [Step("k", Talking())], writer, opener)
+    assert "correct-horse" not in repr(report)
+    assert report.steps[0].facts[0] == Discovered(what="x", value="[redacted] more", origin="o")
+    for file in writer.folder.rglob("*"):
+        assert not file.is_file() or b"correct-horse" not in file.read_bytes(), file
+    assert store.load(writer.folder) == report
+
+
+def test_what_is_logged_while_it_runs_is_masked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def opener(*_: object) -> Session:
+        logging.getLogger("httpcore").warning("headers=%r", [(b"Set-Cookie", b"sid=abcdefgh")])
+        raise ValueError("api_key='abcdefgh'")
+
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    caplog.set_level(logging.DEBUG)
+    try:
+        writer = store.ReportWriter.create(tmp_path, "test")
+        runner.run("test", [Host(name="a")], [Step("k", Kernel())], writer, opener)
+    finally:
+        root.removeHandler(handler)
+    assert "Set-Cookie" in stream.getvalue()
+    assert "Traceback" in stream.getvalue()
+    assert "abcdefgh" not in stream.getvalue()
+
+
+def test_stored_evidence_is_judged_the_same_again(tmp_path: Path) -> None:
+    """Of every step of the demo: facts, findings and reasons come out of the folder as they came out of the run."""
+    assert cli.run(["demo", "--reports", str(tmp_path), "-q"]) in (0, 1)
+    (folder,) = tmp_path.iterdir()
+    report = store.load(folder)
+    assert len(report.steps) == 4
+    for stored in report.steps:
+        kind = probes.load(stored.probe)
+        step = Step(stored.id, kind(**dict(stored.settings)))
+        again, findings = runner.judge(
+            step,
+            store.evidence(folder, stored.host, stored.id),
+            (),
+            lambda _host, _step, key, kept=stored.artefacts: store.artefact_path(kept, key),  # type: ignore[misc]
+        )
+        assert (again.status, again.reasons, again.facts) == (stored.status, stored.reasons, stored.facts)
+        assert findings == [f for f in report.findings if f.step == stored.id]
 
 
 def finding(outcome: Outcome) -> Finding:

@@ -8,6 +8,7 @@ import pytest
 
 from ddprobe import engines
 from ddprobe.engines import TABLE
+from ddprobe.facts import ServerProcess
 
 
 def given(engine: str, *words: str, environment: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
@@ -115,10 +116,70 @@ def test_llamacpp_takes_flags_from_its_environment_and_the_command_line_wins() -
         ("PATH", "/bin"),
     )
     assert given("llamacpp", "--port", "9001", environment=environment) == {
+        "context_length": 4096,
         "ctx_size": 4096,
         "model_path": "e.gguf",
         "port": 9001,
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        (("-c", "8192", "-np", "2"), 4096),
+        (("-c", "8192", "-np", "2", "-kvu"), 8192),
+        (("-c", "8192", "-np", "2", "--kv-unified"), 8192),
+        (("-c", "8192", "-np", "2", "--no-kv-unified"), 4096),
+        (("-c", "8192"), 8192),
+        (("-c", "8192", "-np", "-1"), 8192),
+        (("-c", "0", "-np", "2"), None),
+        (("-np", "2"), None),
+    ],
+)
+def test_a_llamacpp_request_gets_its_slot_s_share_or_the_unified_cache(
+    words: tuple[str, ...], limit: int | None
+) -> None:
+    assert given("llamacpp", *words).get("context_length") == limit
+
+
+@pytest.mark.parametrize(
+    ("argv", "model"),
+    [
+        (("/opt/venv/bin/python", "/opt/venv/bin/sglang", "serve", "org/m", "--port", "1"), "org/m"),
+        (("sglang", "serve", "/models/m"), "/models/m"),
+        (("sglang", "serve", "--model-path", "/models/m"), "/models/m"),
+        (("sglang", "serve", "--port", "1"), None),
+    ],
+)
+def test_sglang_serve_takes_its_model_without_a_flag(argv: tuple[str, ...], model: str | None) -> None:
+    assert engines.TABLE["sglang"].given(argv).get("model_path") == model
+
+
+@pytest.mark.parametrize(
+    ("engine", "argv", "elsewhere"),
+    [
+        ("sglang", ("python", "-m", "sglang.launch_server", "--config", "/etc/s.yaml"), "/etc/s.yaml"),
+        ("vllm", ("vllm", "serve", "--config=v.yaml"), "v.yaml"),
+        ("vllm", ("vllm", "serve", "org/m"), ""),
+        ("llamacpp", ("llama-server", "-m", "a.gguf", "--config", "x"), ""),
+    ],
+)
+def test_a_file_of_further_arguments_is_named(engine: str, argv: tuple[str, ...], elsewhere: str) -> None:
+    server = ServerProcess(engine=engine, pid=1, argv=argv)
+    assert engines.command_line(server).elsewhere == elsewhere
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "flag"),
+    [
+        ("sglang", "context_length", "--context-length"),
+        ("vllm", "context_length", "--max-model-len"),
+        ("vllm", "enforce_eager", "--enforce-eager"),
+        ("llamacpp", "speculative_algorithm", "--spec-type"),
+    ],
+)
+def test_an_argument_is_shown_as_its_engine_spells_it(engine: str, name: str, flag: str) -> None:
+    assert engines.TABLE[engine].flag(name) == flag
 
 
 @pytest.mark.parametrize(

@@ -175,3 +175,50 @@ def test_language() -> None:
     assert source_paths.language("a/b.py") == "python"
     assert source_paths.language("a/b.CU") == "cuda"
     assert source_paths.language("Makefile") == "text"
+
+
+FILES = (
+    "srt/speculative/dflash_worker_v2.py",
+    "srt/speculative/cpp_ngram/ngram.py",
+    "srt/managers/scheduler.py",
+    "kernels/ops/speculative/dflash.py",
+    "srt/models/olmo.py",
+    "srt/entrypoints/tool.py",
+)
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("srt/specultive/*", "srt/speculative"),
+        ("speculative/*", "srt/speculative"),
+        ("managers", "srt/managers"),
+        ("srt/managers/*.cu", "srt/managers"),
+        ("srt/speculative/", "srt/speculative"),
+        ("srt/specultive", "srt/speculative"),
+        ("srt/specultive/dflash.py", "srt/speculative"),
+    ],
+)
+def test_the_nearest_folders_of_a_glob(glob: str, expected: str) -> None:
+    assert source_paths.near_folders(glob, FILES)[0] == expected
+
+
+@pytest.mark.parametrize("glob", ["zzz/*", "*.zig", "[ab]*", "**/x?"])
+def test_no_folder_is_near_nonsense(glob: str) -> None:
+    assert source_paths.near_folders(glob, FILES) == ()
+
+
+def test_an_ending_alone_makes_no_names_alike() -> None:
+    assert source_paths.near("foo.py", FILES) == ()
+    assert source_paths.near("dflash_wrker.py", FILES)[0] == "srt/speculative/dflash_worker_v2.py"
+
+
+def test_folders_above() -> None:
+    assert source_paths.folders_above("/etc/a//b/../c.py") == ("/etc/a", "/etc", "/")
+    assert source_paths.folders_above("/c.py") == ("/",)
+    assert len(source_paths.folders_above("/x" * 100)) == 41
+
+
+def test_near_names() -> None:
+    assert source_paths.near_names("hostnam", ["passwd", "hostname", "hosts", "group"])[0] == "hostname"
+    assert source_paths.near_names("zq", ["passwd", "hostname"]) == ()

@@ -21,7 +21,10 @@ from ddprobe.model import (
     Chunk,
     Command,
     CommandResult,
+    Container,
+    Evidence,
     Glob,
+    Host,
     HostRecord,
     HttpRequest,
     HttpResult,
@@ -29,6 +32,7 @@ from ddprobe.model import (
     Report,
     StepRecord,
 )
+from ddprobe.render import markdown
 from tests import reports
 
 NOW = 1796060000.5
@@ -39,7 +43,7 @@ def writer(tmp_path: Path, name: str = "look") -> store.ReportWriter:
 
 
 def command(
-    key: str, stdout: bytes = b"out", stderr: bytes = b"", **fields: int | bool | str
+    key: str, stdout: bytes = b"out", stderr: bytes = b"", **fields: int | bool | str | None
 ) -> CommandResult:
     question = Command(key=key, argv=("cat", "/x", Glob("/y/*")))
     values: dict[str, object] = {"exit_code": 0, "started": NOW, "seconds": 0.25, **fields}
@@ -296,27 +300,171 @@ def test_a_folder_without_a_report_is_told_so(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        UsageError, match=f"cannot write the report in {tmp_path}/file/reports: Not a directory"
-    ):
-        store.ReportWriter.create(tmp_path / "file" / "reports", "look")
+    for place, why in (("file/reports", "Not a directory"), ("file", "it is a file, not a folder")):
+        with pytest.raises(
+            UsageError, match=f"cannot write the report in {tmp_path}/{place}: {why}"
+        ) as caught:
+            store.ReportWriter.create(tmp_path / place, "look")
+        assert "--reports" in caught.value.advice
 
 
-def test_a_full_disk_keeps_what_came_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_space(*_: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_is_full_from_the_start_is_told_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "write", no_space)
+    with pytest.raises(UsageError, match="No space left on device"):
+        writer(tmp_path)
+
+
+@pytest.mark.parametrize("room", [0, 1, 2, 3, 4, 5, 6, 7])
+def test_a_disk_that_fills_up_ends_nothing_and_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
     kept = writer(tmp_path)
     kept.answer("gpu1", "find", command("first"))
-    monkeypatch.setattr(store.ReportWriter, "_write", _no_space)
-    with pytest.raises(
-        UsageError, match=f"cannot write the report in {kept.folder}: No space left on device"
-    ) as caught:
-        kept.answer("gpu1", "find", command("second"))
-    assert "--reports" in caught.value.advice
-    report = store.load(kept.folder)
-    assert [artefact.key for artefact in report.steps[0].artefacts] == ["first"]
+    write, left = os.write, [room]
+
+    def into_little_room(number: int, data: bytes) -> int:
+        left[0] -= 1
+        if left[0] < 0:
+            no_space()
+        return write(number, data[:40] if left[0] == 0 else data)
+
+    put = store.ReportWriter._write
+
+    def put_into_little_room(self: store.ReportWriter, path: str, data: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            no_space()
+        put(self, path, data)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", into_little_room)
+        full.setattr(store.ReportWriter, "_write", put_into_little_room)
+        kept.answer("gpu1", "find", command("second", stderr=b"x"))
+        kept.host(HostRecord(name="gpu1"))
+    assert kept.trouble == f"cannot write the report in {kept.folder}: No space left on device" or room > 5
+    kept.answer("gpu1", "find", command("third"))  # somebody made room
+    keys = [artefact.key for artefact in store.load(kept.folder).steps[0].artefacts]
+    assert keys[0] == "first"
+    assert keys[-1] == "third", "a line that could not be finished costs only itself"
+    for artefact in store.load(kept.folder).steps[0].artefacts:
+        assert all((kept.folder / path).is_file() for _, path in artefact.files)
+    kept.finish(reports.report())
+    assert store.load(kept.folder) == reports.report()
 
 
-def _no_space(*_: object) -> None:
-    raise OSError(28, "No space left on device")
+def test_a_file_that_could_not_be_written_whole_is_not_there(
+    tmp_path: Path,
+) -> None:
+    program = (
+        "import resource, sys; from pathlib import Path; from ddprobe import store; from tests import test_store as t\n"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "kept = store.ReportWriter.create(Path(sys.argv[1]), 'look', now=t.NOW)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
+        "kept.answer('gpu1', 'find', t.command('small'))\n"
+        "kept.answer('gpu1', 'find', t.command('big', stdout=b'x' * 50000))\n"
+        "kept.answer('gpu1', 'find', t.command('last'))\n"
+        "print(kept.trouble)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (folder,) = tmp_path.iterdir()
+    assert done.stdout == f"cannot write the report in {folder}: File too large\n"
+    assert [p.name for p in sorted(folder.rglob("*.stdout"))] == ["01-small.stdout", "03-last.stdout"]
+    assert [a.key for a in store.load(folder).steps[0].artefacts] == ["small", "last"]
+
+
+def test_a_fault_in_a_view_costs_neither_the_report_nor_the_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = writer(tmp_path)
+    monkeypatch.setattr(markdown, "text", lambda _: 1 / 0)
+    kept.finish(reports.report())
+    assert "ddprobe has a bug in writing the report: ZeroDivisionError" in kept.trouble
+    assert files(kept.folder) == ["MANIFEST.sha256", "events.jsonl", "report.json"]
+    assert store.load(kept.folder) == reports.report()
+
+
+def test_what_comes_after_the_end_is_left_out(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    kept.finish(reports.report())
+    before = {name: (kept.folder / name).read_bytes() for name in files(kept.folder)}
+    kept.answer("gpu1", "find", command("late"))
+    kept.host(HostRecord(name="gpu1"))
+    kept.finish(reports.report())
+    assert {name: (kept.folder / name).read_bytes() for name in files(kept.folder)} == before
+
+
+def test_events_cut_anywhere_are_still_a_report(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    kept.plan(
+        [Host(name="gpu1"), Host(name="gpu2")],
+        [StepRecord(id="find", probe="host.reach", host="", status="not_run")],
+    )
+    kept.answer("gpu1", "find", command("uname"))
+    kept.step(
+        dataclasses.replace(reports.report().steps[0], id="find", host="gpu1"),
+        (reports.finding(Outcome.WARN),),
+    )
+    kept.host(HostRecord(name="gpu1"))
+    whole = (kept.folder / "events.jsonl").read_bytes()
+    first = whole.index(b"\n") + 1
+    for end in range(first, len(whole) + 1):
+        (kept.folder / "events.jsonl").write_bytes(whole[:end])
+        report = store.load(kept.folder)
+        assert (report.name, report.interrupted) == ("look", True)
+        if end > whole.index(b"\n", first):
+            assert [host.name for host in report.hosts] == ["gpu1", "gpu2"]
+            assert {(s.host, s.id) for s in report.steps} == {("gpu1", "find"), ("gpu2", "find")}
+    assert (report.hosts[0].error, report.hosts[1].error) == ("", store.NOT_REACHED)
+    assert [(s.status, s.reasons) for s in report.steps][1] == ("not_run", ("the run ended before it",))  # fmt: skip
+
+
+def test_evidence_comes_back_as_it_was(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    host = Host(
+        name="gpu 1/..", port=22, package="/p", tags=("a",), container=Container(runtime="docker", name="c")
+    )
+    kept.plan([Host(name="other"), host], [])
+    request = HttpRequest(
+        key="m",
+        method="GET",
+        path="/metrics",
+        base="http://127.0.0.1:1",
+        headers=(("accept", "a"), ("accept", "b")),
+    )
+    results = (
+        command("uname", stdout=b"\xff\0", stderr=b"e", truncated=True, stderr_truncated=True, exit_code=141),
+        command("late", timed_out=True, exit_code=None),
+        command("dead", failure="the road failed", exit_code=None),
+        command("uname", stdout=b"again"),
+        http("metrics"),
+        HttpResult(question=request, failure="refused", headers=(("x", "1"), ("x", "2"))),
+    )  # fmt: skip
+    for result in results:
+        kept.answer(host.name, "find", result)
+    assert store.evidence(kept.folder, host.name, "find") == Evidence(host, results)
+    with pytest.raises(UsageError, match="no step 'other'"):
+        store.evidence(kept.folder, host.name, "other")
+
+
+def test_a_report_that_was_sent_reads_no_file_outside_of_it(tmp_path: Path) -> None:
+    kept = writer(tmp_path)
+    kept.answer("gpu1", "find", command("uname"))
+    (tmp_path / "secret").write_text("x")
+    events_file = kept.folder / "events.jsonl"
+    events_file.write_text(
+        events_file.read_text().replace("evidence/gpu1/find/01-uname.stdout", "../../secret")
+    )
+    with pytest.raises(UsageError, match="outside of the report"):
+        store.evidence(kept.folder, "gpu1", "find")
 
 
 def test_reports_are_listed_newest_first(tmp_path: Path) -> None:

@@ -21,12 +21,15 @@ def recognise(argv: tuple[str, ...]) -> Engine | None:
 
 def command_line(server: ServerProcess) -> ServerArgs:
     """The arguments a running server was given (llama.cpp: by its environment, too), under canonical names."""
-    values = TABLE[server.engine].given(server.argv, server.environment)
+    engine = TABLE[server.engine]
+    values = engine.given(server.argv, server.environment)
+    elsewhere = values.get(engine.config_file) if engine.config_file else None
     return ServerArgs(
         engine=server.engine,
         origin="command line",
         version=server.version,
         server=server.name,
         values=tuple(values.items()),
+        elsewhere=elsewhere if isinstance(elsewhere, str) else "",
         source=(Cite(f"cmdline-{server.pid}"),),
     )

@@ -68,6 +68,12 @@ class Engine(abc.ABC):
     dialect: ClassVar[Dialect]
     certificate: ClassVar[str] = "ssl_certfile"
     """The argument that makes it speak https."""
+    config_file: ClassVar[str] = ""
+    """The argument that names a file with further arguments."""
+    flags: ClassVar[Mapping[str, str]] = {}
+    """How it is told on the command line what has a shared name: `context_length` → `--max-model-len`."""
+    environment_matters: ClassVar[str]
+    """What cannot be ruled out where the environment cannot be seen."""
     variables: ClassVar[str] = ""
     """How environment variables begin that stand for flags."""
     paths: ClassVar[tuple[str, ...]]
@@ -88,6 +94,10 @@ class Engine(abc.ABC):
     def is_rank(self, title: str) -> bool:
         """True for a worker that computes (a scheduler, a tensor-parallel rank)."""
         return bool(self.rank_titles) and title.startswith(self.rank_titles)
+
+    def flag(self, name: str) -> str:
+        """An argument as one types it."""
+        return self.flags.get(name, f"--{name.replace('_', '-')}")
 
     def given(self, argv: tuple[str, ...], environment: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
         """The arguments given, under their canonical names. Those on the command line win."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Any
+from typing import Any, ClassVar
 
 from ddprobe.engines.base import Answers, Engine, document, items, mapping, text, whole_number
 from ddprobe.facts import ServerState
@@ -72,9 +72,17 @@ class LlamaCpp(Engine):
     default_port = 8080
     needle = "[l]lama-server"
     certificate = "ssl_cert_file"
+    environment_matters = "arguments given by variables (LLAMA_ARG_…)"
     variables = "LLAMA_ARG_"
     paths = ("/health", "/props", "/slots", "/v1/models")
     essential = "/props"
+    flags: ClassVar = {
+        "model_path": "--model",
+        "context_length": "--ctx-size (each slot)",
+        "speculative_algorithm": "--spec-type",
+        "speculative_draft_model_path": "--model-draft",
+        "num_speculative_tokens": "--draft-max",
+    }
     dialect = Dialect(
         aliases=_ALIASES,
         texts=frozenset(
@@ -87,11 +95,16 @@ class LlamaCpp(Engine):
         return argv[1:] if argv and posixpath.basename(argv[0]) == "llama-server" else None
 
     def canonical(self, values: dict[str, Any]) -> dict[str, Any]:
-        """`-c` is shared by the slots: one request's limit is its share."""
+        """`-c` is shared by the slots, and one request's limit is its share, unless they have one KV cache for all.
+
+        Without `-np` there is one for all.
+        """
         context, slots = values.get("ctx_size"), values.get("parallel")
-        if isinstance(context, int) and context > 0 and isinstance(slots, int) and slots > 0:
-            return {**values, "context_length": context // slots}
-        return values
+        if not isinstance(context, int) or isinstance(context, bool) or context <= 0:
+            return values
+        if not isinstance(slots, int) or slots <= 0 or values.get("kv_unified") in (True, 1):
+            slots = 1
+        return {**values, "context_length": context // slots}
 
     def state(self, base: str, answers: Answers) -> ServerState:
         health = answers.get("/health")

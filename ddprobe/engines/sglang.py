@@ -37,6 +37,11 @@ class SGLang(Engine):
     paths = ("/server_info", "/model_info", "/v1/models", "/v1/loads", "/ready")
     essential = "/server_info"
     argument_paths = ("/server_info", "/get_server_info")
+    config_file = "config"
+    environment_matters = (
+        "variables that change its behaviour (SGLANG_SIMULATE_ACC_LEN and its like) or where its modules come from "
+        "(PYTHONPATH)"
+    )
     not_arguments = frozenset({"internal_states", "launch_command", "kv_events", "env_vars"})
     older: ClassVar = {"/server_info": "/get_server_info", "/model_info": "/get_model_info"}
     dialect = Dialect(
@@ -85,13 +90,13 @@ class SGLang(Engine):
         run = python_run(argv)
         if run is None:
             named = bool(argv) and posixpath.basename(argv[0]) == "sglang"
-            return argv[2:] if named and argv[1:2] == ("serve",) else None
+            return _served(argv[2:]) if named and argv[1:2] == ("serve",) else None
         if run.module in _MODULES or run.script.endswith(
             ("sglang/launch_server.py", "sglang/srt/entrypoints/http_server.py")
         ):
             return run.rest
         command = posixpath.basename(run.script) == "sglang" and run.rest[:1] == ("serve",)
-        return run.rest[1:] if command else None
+        return _served(run.rest[1:]) if command else None
 
     def state(self, base: str, answers: Answers) -> ServerState:
         info = mapping(document(answers, "/server_info", "/get_server_info"))
@@ -117,6 +122,11 @@ class SGLang(Engine):
             accept_length_lifetime=number(rank.get("avg_spec_accept_length")),
             details=_details(info, model, rank, loads),
         )
+
+
+def _served(words: tuple[str, ...]) -> tuple[str, ...]:
+    """`sglang serve MODEL …` is `sglang serve --model-path MODEL …`."""
+    return ("--model-path", *words) if words and not words[0].startswith("-") else words
 
 
 def _healthy(info: dict[str, object], answers: Answers) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from ddprobe.engines.base import Answers, Engine, document, items, mapping, python_run, text, whole_number
 from ddprobe.facts import ServerState
@@ -45,6 +45,21 @@ class VLLM(Engine):
     rank_titles = ("VLLM::Worker", "VLLM::EngineCore")
     paths = ("/health", "/version", "/v1/models", "/metrics")
     essential = "/v1/models"
+    config_file = "config"
+    environment_matters = (
+        "variables that change its behaviour (VLLM_…) or where its modules come from (PYTHONPATH)"
+    )
+    flags: ClassVar = {
+        "model_path": "--model",
+        "context_length": "--max-model-len",
+        "tp_size": "--tensor-parallel-size",
+        "pp_size": "--pipeline-parallel-size",
+        "dp_size": "--data-parallel-size",
+        "speculative_algorithm": "--speculative-config.method",
+        "speculative_draft_model_path": "--speculative-config.model",
+        "speculative_draft_model_revision": "--speculative-config.revision",
+        "num_speculative_tokens": "--speculative-config.num_speculative_tokens",
+    }
     dialect = Dialect(
         aliases={
             "tp": "tensor_parallel_size",

@@ -67,8 +67,15 @@ def verify_kernel(served: Served) -> Judgement:
                 cites,
             )
         backend, said = "triton", "the default attention backend, triton"
+    if not backend:
+        return unknown(
+            "no attention backend is set, and the server did not say which it took: where flashinfer is missing, or the "
+            "target has attention sinks, that may be triton",
+            "set --attention-backend yourself, or let the server answer",
+            cites,
+        )
     if backend != "triton":
-        return fine(f"verify does not run on triton ({said if backend else 'default backend'})", cites)
+        return fine(f"verify does not run on triton ({said})", cites)
     context, origin, context_cites = served.context()
     context = need(context, "the context length served")
     cites += context_cites
@@ -104,6 +111,12 @@ def cuda_graphs(served: Served) -> Judgement:
                 f"drop {flag}",
                 served.arg_cite(name),
             )
+    if served.arg("cuda_graph_backend_decode") == "disabled":
+        return fail(
+            "--cuda-graph-backend-decode disabled: every step is launched kernel by kernel",
+            "drop --cuda-graph-backend-decode disabled",
+            served.arg_cite("cuda_graph_backend_decode"),
+        )
     graphs = served.arg("cuda_graph_config")
     decode = graphs.get("decode") if isinstance(graphs, dict) else None
     if isinstance(decode, dict) and decode.get("backend") == "disabled":

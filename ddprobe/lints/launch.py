@@ -30,6 +30,8 @@ def _blocks(served: Served) -> bool:
 )
 def speculates(served: Served) -> Judgement:
     if not served.arguments_known:
+        if served.elsewhere:
+            need(None, f"the server's arguments: those in {served.elsewhere} were not read")
         if served.process is not None:
             need(None, "the server's arguments")
         return note(
@@ -103,6 +105,9 @@ def paged_tree(served: Served) -> Judgement:
     ngram = served.algorithm == "NGRAM"
     topk = served.number("speculative_ngram_max_bfs_breadth" if ngram else "speculative_eagle_topk")
     topk = 10 if topk is None and ngram else topk
+    if served.resolved is None and topk is None and (page := served.number("page_size")) not in (None, 1):
+        # Left alone, it is chosen by the target's architecture.
+        need(None, f"the topk that SGLang chose beside page_size {page}")
     page, backend = served.number("page_size"), served.arg("attention_backend")
     cites = (*served.arg_cite("speculative_eagle_topk"), *served.arg_cite("page_size"))
     if page is None or page <= 1 or topk is None or topk <= 1:

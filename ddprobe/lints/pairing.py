@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddprobe.engines import sglang_reading
+from ddprobe.engines import TABLE, sglang_reading
 from ddprobe.lints.checkpoints import known
 from ddprobe.lints.lint import (
     Judgement,
@@ -131,19 +131,26 @@ def mask_token(served: Served) -> Judgement:
     if published and published.mask_token_id not in (None, mask):
         return fail(f"mask_token_id {mask} is not the published {card}", right, cite)
     need(vocabulary, "the target's vocab_size")
-    special = other.special_token_ids if other is not None else None
+    special = (other.special_token_ids if other is not None else None) or ()
     tokens = beside_cite(other, "$.added_tokens_decoder")
-    if special and min(special) > (vocabulary or 0) // 2 and mask < min(special):
+    # Most tokenizers add their special tokens behind the ordinary ones; a few have some of them in front.
+    behind = [each for each in special if each > (vocabulary or 0) // 2]
+    if behind and mask < min(behind) and mask not in special:
         return warn(
-            f"mask_token_id {mask} is ordinary text: the target's special tokens begin at {min(special)}",
+            f"mask_token_id {mask} is ordinary text: the target's special tokens begin at {min(behind)}",
             right,
             cite,
             tokens,
         )
-    if not special and not (published and published.mask_token_id == mask):
+    if not behind and mask not in special and not (published and published.mask_token_id == mask):
+        lists = (
+            f"lists {len(special)} added tokens, and not this one"
+            if special
+            else ("lists no added tokens or was not read")
+        )
         return unknown(
             f"mask_token_id {mask} lies within the vocabulary of {vocabulary}; whether it is ordinary text is not "
-            "known, because the target's tokenizer_config.json lists no added tokens or was not read",
+            f"known, because the target's tokenizer_config.json {lists}",
             "look the id up in the target's tokenizer",
             cite,
         )
@@ -223,11 +230,12 @@ def block_size(served: Served) -> Judgement | None:
                 "pass --speculative-num-draft-tokens with the trained block size",
                 cites,
             )
-        return fine(f"the block size is taken from config.json: {trained}", cites)
+        block = need(trained, "the drafter's block_size")
+        return fine(f"the block size is taken from config.json: {block}", cites)
     block = need(trained, "the drafter's block_size")
     proposed = tokens + 1 if served.engine == "vllm" else tokens
     cites += served.arg_cite(name)
-    flag = f"--{name.replace('_', '-')}"
+    flag = TABLE[served.engine].flag(name) if served.engine in TABLE else name
     if proposed > block:
         return fail(
             f"{flag} {tokens} asks for blocks of {proposed}, more than the trained block_size {block}",

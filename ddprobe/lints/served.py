@@ -31,7 +31,9 @@ class Served:
     version: str = ""
     process: ServerProcess | None = None
     given: ServerArgs | None = None
-    """The command line."""
+    """The command line; None where it is not all that the server was given."""
+    elsewhere: str = ""
+    """The file that holds further arguments, where nothing else tells them."""
     resolved: ServerArgs | None = None
     """As the server itself says."""
     drafter: ModelConfig | None = None
@@ -166,7 +168,8 @@ def put_together(facts: Sequence[Fact]) -> tuple[Served, ...]:
                     name=name,
                     engine=mine[0].engine,
                     version=next((arg.version for arg in mine if arg.version), ""),
-                    given=next((arg for arg in mine if not arg.resolved), None),
+                    given=_whole(mine),
+                    elsewhere=_elsewhere(mine),
                     resolved=next((arg for arg in mine if arg.resolved), None),
                     drafter=_config(facts, "drafter", name),
                     target=_config(facts, "target", name),
@@ -199,12 +202,22 @@ def _of_process(
         engine=process.engine,
         version=next((version for version in told if version), ""),
         process=process,
-        given=next((arg for arg in args if not arg.resolved), None),
+        given=_whole(args),
+        elsewhere=_elsewhere(args),
         resolved=resolved,
         drafter=_config(facts, "drafter", process.name),
         target=_config(facts, "target", process.name),
         gpus=gpus,
     )
+
+
+def _whole(args: Sequence[ServerArgs]) -> ServerArgs | None:
+    """The command line, if an argument that is not on it was not given."""
+    return next((arg for arg in args if not arg.resolved and not arg.elsewhere), None)
+
+
+def _elsewhere(args: Sequence[ServerArgs]) -> str:
+    return "" if any(arg.resolved for arg in args) else next((arg.elsewhere for arg in args), "")
 
 
 def _config(facts: Sequence[Fact], role: str, server: str) -> ModelConfig | None:

@@ -40,6 +40,8 @@ def parse(stdout: str, stderr: str) -> FileStatus:
     said = stderr.lower()
     if "permission denied" in said:
         return FileStatus("denied")
+    if "too many levels of symbolic links" in said or "symbolic link loop" in said:
+        return FileStatus("other", "symbolic link that leads in a circle")
     if "no such file" in said or "not a directory" in said:
         return FileStatus("missing")
     return FileStatus("unknown", stderr.strip().rpartition("\n")[2][:200])

@@ -163,6 +163,49 @@ def ending_in(file: str, paths: Sequence[str], package: str) -> tuple[str, ...]:
     return ()
 
 
+def folders_above(path: str) -> tuple[str, ...]:
+    """The folders on the way to an absolute path, the deepest first, at most 40 of them, and the root."""
+    folders: list[str] = []
+    folder = posixpath.dirname(posixpath.normpath(path))
+    while folder != "/" and len(folders) < 40:
+        folders.append(folder)
+        folder = posixpath.dirname(folder)
+    return (*folders, "/")
+
+
+def near_names(name: str, names: Iterable[str], count: int = 8) -> tuple[str, ...]:
+    """The names of one folder most like another; where none is, nothing."""
+    known = dict.fromkeys(names)
+    found = difflib.get_close_matches(name, known, n=count, cutoff=0.6)
+    found += sorted((each for each in known if len(name) > 3 and name.lower() in each.lower()), key=len)
+    return tuple(dict.fromkeys(found))[:count]
+
+
+def near_folders(glob: str, files: Iterable[str], count: int = 5) -> tuple[str, ...]:
+    """The folders, of those that hold these files, most like the folder that a glob begins with."""
+    parts = [part for part in glob.strip("/").split("/") if part not in (".", "")]
+    # What holds a dot or a wildcard names files.
+    of_files = len(parts) > 1 and re.search(r"[*?\[.]", parts[-1])
+    named = [part for part in (parts[:-1] if of_files else parts) if not re.search(r"[*?\[]", part)]
+    if not named:
+        return ()
+    wanted = "/".join(named)
+    above: dict[str, None] = {}
+    for file in files:
+        inside = file.split("/")[:-1]
+        above |= dict.fromkeys("/".join(inside[:length]) for length in range(1, len(inside) + 1))
+    if wanted in above:
+        return (wanted,)
+    last = posixpath.basename(wanted)
+    same = sorted((folder for folder in above if posixpath.basename(folder) == last), key=len)
+    whole = difflib.get_close_matches(wanted, above, n=count, cutoff=0.7)
+    ends = difflib.get_close_matches(
+        last, {posixpath.basename(each): None for each in above}, n=2, cutoff=0.7
+    )
+    alike = sorted((folder for folder in above if posixpath.basename(folder) in ends), key=len)
+    return tuple(dict.fromkeys([*same, *whole, *alike]))[:count]
+
+
 def near(file: str, names: Iterable[str], count: int = 5) -> tuple[str, ...]:
     """The paths most like FILE: those that share its end, then those in its folder, then those called alike."""
     names = tuple(names)
@@ -171,12 +214,12 @@ def near(file: str, names: Iterable[str], count: int = 5) -> tuple[str, ...]:
         wanted = wanted.replace(".", "/")
     base = posixpath.basename(wanted)
     stem = base.rpartition(".")[0] or base
+    # Endings are left out of the comparison: by them alone, short names would all be alike.
     by_name: dict[str, list[str]] = {}
     for name in names:
-        by_name.setdefault(posixpath.basename(name), []).append(name)
-    alike = difflib.get_close_matches(base, by_name, n=count, cutoff=0.7)
-    if "." not in base:
-        alike += difflib.get_close_matches(f"{base}.py", by_name, n=count, cutoff=0.7)
+        plain = posixpath.basename(name)
+        by_name.setdefault(plain.rpartition(".")[0] or plain, []).append(name)
+    alike = difflib.get_close_matches(stem, by_name, n=count, cutoff=0.7)
     alike += sorted((each for each in by_name if len(stem) > 3 and stem in each), key=len)
     best = [name for each in dict.fromkeys(alike) for name in sorted(by_name[each])]
     folder = posixpath.dirname(wanted)

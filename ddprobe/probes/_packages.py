@@ -10,8 +10,9 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-from ddprobe import engines
+from ddprobe import engines, readonly
 from ddprobe.engines.base import python_run
+from ddprobe.errors import Refused
 from ddprobe.facts import ServerProcess
 from ddprobe.model import Command, Evidence, Glob, Host, Word
 from ddprobe.probes._processes import Processes, Running
@@ -48,6 +49,11 @@ class Place:
     folder: str
     """May hold `python3*`: the host expands it."""
     why: str
+
+    @property
+    def on_host(self) -> str:
+        """As the host sees it, without a slash at its end: empty for the root."""
+        return (self.root + self.folder).rstrip("/")
 
 
 # --- where to look -----------------------------------------------------------------------------------------
@@ -144,8 +150,10 @@ def _usual(near: tuple[Place, ...]) -> tuple[Place, ...]:
     beside = []
     for place in near:
         environment, lib, _ = place.folder.partition("/lib/python3")
-        if lib and not environment.startswith("/usr"):
-            beside.append(f"{posixpath.dirname(environment)}/*/lib/python3*/site-packages")
+        above = posixpath.dirname(environment)
+        # Beside `/venv` lie /proc and /dev, which no pattern may stand for.
+        if lib and not environment.startswith("/usr") and above != "/":
+            beside.append(f"{above}/*/lib/python3*/site-packages")
     taken = {place.folder for place in near if not place.root}
     return tuple(
         Place("", folder, "installed on the host")
@@ -156,13 +164,13 @@ def _usual(near: tuple[Place, ...]) -> tuple[Place, ...]:
 
 def _look(where: str, package: str, places: tuple[Place, ...]) -> tuple[Command, ...]:
     """Two questions: what lies in these places, and what the files there say of version and origin."""
-    folders = tuple(dict.fromkeys(place.root + place.folder for place in places))
+    folders = tuple(dict.fromkeys(place.on_host for place in places))
     if not folders:
         return ()
 
     def words(*names: str) -> tuple[Word, ...]:
         return tuple(
-            word for folder in folders for name in names if (word := _word(f"{folder}/{name}")) is not None
+            word for folder in folders for name in names if (word := _word(folder, name)) is not None
         )
 
     timeout = ELSEWHERE_TIMEOUT if where == "elsewhere" else None
@@ -188,11 +196,17 @@ def _look(where: str, package: str, places: tuple[Place, ...]) -> tuple[Command,
     )  # fmt: skip
 
 
-def _word(path: str) -> Word | None:
-    if "*" not in path:
-        return path
-    # A pattern may not hold every character that a folder's name may.
-    return Glob(path) if _GLOBBABLE.match(path) else None
+def _word(folder: str, name: str) -> Word | None:
+    """The path or pattern; None where a pattern cannot say it, or the policy does not allow it to be read."""
+    path = f"{folder}/{name}"
+    if "*" in path and not _GLOBBABLE.match(path):
+        return None
+    word: Word = Glob(path) if "*" in path else path
+    try:
+        readonly.check(Command(key="word", argv=("grep", "-e", "x", word)))
+    except Refused:
+        return None
+    return word
 
 
 # --- what was found ----------------------------------------------------------------------------------------
@@ -216,16 +230,14 @@ def read(evidence: Evidence, found: Processes) -> tuple[Packages, ...]:
 
 def _read(evidence: Evidence, found: Processes, package: str) -> Packages:
     shelf = Shelf(evidence, package)
-    given = next(
-        (at for place in _given(evidence.host, package) if (at := shelf.at(place.root + place.folder))), None
-    )
+    given = next((at for place in _given(evidence.host, package) if (at := shelf.at(place.on_host))), None)
     of_servers = []
     notes = list(shelf.notes)
     for run in found.running:
         if run.engine.package != package:
             continue
         for place in _places(run):
-            if (at := shelf.at(place.root + place.folder)) is not None:
+            if (at := shelf.at(place.on_host)) is not None:
                 of_servers.append((run.server, at, place.why))
                 break
         else:

@@ -19,8 +19,8 @@ from ddprobe.parsing import proc
 from ddprobe.probes._ports import Ports
 from ddprobe.redact.spans import NOT_KEPT
 
-MAX_MAINS = 24
-MAX_RANKS = 64
+MAX_MAINS = 64
+MAX_RANKS = 128
 CMDLINE_CAP = 256 * 1024
 _NOT_KEPT = NOT_KEPT.decode()
 _LISTENING = ("grep", "-s", "-H", "-e", f" {proc.LISTEN} ")
@@ -252,7 +252,7 @@ class _Table:
             if engine.is_rank(" ".join(self.argv[rank])) and pid in self._above(rank)
         )
         notes: list[str] = []
-        environment = self._environment(pid, notes)
+        environment = self._environment(pid, engine, notes)
         cwd = self.links.get(f"/proc/{pid}/cwd", "")
         server = ServerProcess(
             engine=engine.name,
@@ -300,13 +300,13 @@ class _Table:
             return posixpath.normpath(posixpath.join(cwd or "/", word))
         return ""
 
-    def _environment(self, pid: int, notes: list[str]) -> tuple[tuple[str, str], ...] | None:
+    def _environment(self, pid: int, engine: Engine, notes: list[str]) -> tuple[tuple[str, str], ...] | None:
         try:
             told = proc.environment(self.evidence.text(f"environ-{pid}"))
             return tuple((name, value) for name, value in told if value != _NOT_KEPT)
         except Unanswered as error:
             notes.append(
-                f"the environment of pid {pid} cannot be seen ({error.reason}): variables that change its behaviour "
-                "(SGLANG_SIMULATE_ACC_LEN and its like) or where its modules come from (PYTHONPATH) cannot be ruled out"
+                f"the environment of pid {pid} cannot be seen ({error.reason}): {engine.environment_matters} "
+                "cannot be ruled out"
             )
             return None

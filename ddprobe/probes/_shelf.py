@@ -45,8 +45,8 @@ class Shelf:
     def _read(self, listing: str, said: str) -> None:
         contents: dict[str, list[str]] = {}
         for line in listing.split("\n"):
-            folder, _, name = line.removesuffix("/__init__.py").rpartition("/")
-            if folder:
+            folder, slash, name = line.removesuffix("/__init__.py").rpartition("/")
+            if slash:
                 contents.setdefault(folder, []).append(name)
         lines = [line.partition(":")[::2] for line in said.split("\n") if line.startswith("/")]
         for folder, names in contents.items():
@@ -65,7 +65,8 @@ class Shelf:
         if self.package in names:
             return Installed(f"{folder}/{self.package}", version, tuple(notes))
         root = re.match(r"/proc/\d+/root", folder)
-        for name, text in said:
+        # A finder or `.pth` says what Python imports; direct_url.json only what was installed from.
+        for name, text in sorted(said, key=lambda each: each[0].endswith("direct_url.json")):
             if target := self._editable(name, text):
                 return Installed(
                     (root.group() if root else "") + target, listed[-1] if listed else "", tuple(notes)
@@ -81,8 +82,10 @@ class Shelf:
             return f"{text.rstrip('/')}/{self.package}"
         source = re.search(r'"url": ?"file://([^"]+)"', text)
         if source and name.endswith("direct_url.json") and re.search(r'"editable": ?true', text):
-            # SGLang's repository keeps the package one folder down.
-            return f"{source.group(1)}{'/python' if self.package == 'sglang' else ''}/{self.package}"
+            # SGLang's repository keeps the package one folder down, and is installed from either.
+            project = source.group(1).rstrip("/")
+            below = "" if self.package != "sglang" or project.endswith("/python") else "/python"
+            return f"{project}{below}/{self.package}"
         return ""
 
     def at(self, folder: str) -> Installed | None:

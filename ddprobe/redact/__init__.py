@@ -65,6 +65,10 @@ class Redactor:
             data = self._mask(data, scan(data, False, False))
         return self._mask_known(data, False).decode("utf-8", "surrogatepass")
 
+    def known(self, data: bytes) -> bytes:
+        """The bytes without what was learned so far, for what was written before it was."""
+        return self._mask_known(data, False)
+
     def environment(self, data: bytes, *, cut: bool = False) -> bytes:
         """`/proc/<pid>/environ`: allow-listed variables, of the others the name alone."""
         entries = data.split(b"\0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from ddprobe import engines
 from ddprobe.engines import sglang_reading
 from ddprobe.facts import ModelConfig
 from ddprobe.lints.served import Served
@@ -32,14 +33,15 @@ def arg(*names: str) -> Cell:
         for name in names:
             value = served.arg(name)
             if value is not None and value not in ("", "{}", {}):
-                return f"{flag(name)} {say(value)}"
+                return f"{flag(served, name)} {say(value)}"
         return NONE
 
     return cell
 
 
-def flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def flag(served: Served, name: str) -> str:
+    engine = engines.TABLE.get(served.engine)
+    return engine.flag(name) if engine is not None else name
 
 
 def field(name: str) -> Callable[[ModelConfig, Served], str]:

@@ -139,8 +139,8 @@ def _caches(want: Wanted, evidence: Evidence) -> Caches:
         ("HF_HOME", "/hub"),
         ("XDG_CACHE_HOME", "/huggingface/hub"),
     ):
-        value = seen.get(name, "")
-        if value.startswith("/") and _VARIABLE.match(value):
+        value = _expanded(seen.get(name, ""), want, evidence)
+        if value:
             folders.append(
                 (value.rstrip("/") + below, f"{name} of {want.process.name if want.process else ''}")
             )
@@ -151,6 +151,18 @@ def _caches(want: Wanted, evidence: Evidence) -> Caches:
             folders.append((f"{home.rstrip('/')}/.cache/huggingface/hub", f"home of {whose}"))
     mine = tuple((want.on_host(folder), why) for folder, why in folders)
     return Caches(tuple(dict.fromkeys(mine)))
+
+
+def _expanded(value: str, want: Wanted, evidence: Evidence) -> str:
+    """A folder that a variable names, as huggingface_hub reads it; empty where the variable says nothing."""
+    if not _VARIABLE.match(value):
+        return ""
+    if value == "~" or value.startswith("~/"):
+        home, _ = _home(want, evidence)
+        return posixpath.normpath(home + value[1:]) if home else ""
+    cwd = want.process.cwd if want.process is not None else ""
+    path = posixpath.join(cwd, value)
+    return path if path.startswith("/") else ""
 
 
 def _home(want: Wanted, evidence: Evidence) -> tuple[str, str]:
@@ -219,6 +231,8 @@ def _in_cache(want: Wanted, evidence: Evidence, caches: Caches) -> Place:
                     f"the newest of {len(snapshots)} snapshots in {folder} ({why}); refs/{name} is not there"
                 )
         return Place(f"{_snapshots(want, folder)}/{commit}", how, commit, key)
+    if want.process is not None and not want.process.cwd:
+        told.append(f"whether it is a folder beside the one that {want.process.name} runs in cannot be seen")
     raise Unanswered(want.role, "; ".join(told))
 
 

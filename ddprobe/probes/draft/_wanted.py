@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ddprobe import engines
 from ddprobe.facts import ServerArgs, ServerProcess
 from ddprobe.model import Host
 from ddprobe.probes.discovery import Discovery
@@ -55,6 +56,11 @@ def wanted(
 ) -> tuple[Wanted, ...]:
     """Every drafter and target to look at. By hand counts before the inventory, and that before a server's words."""
     asked: list[Wanted] = []
+    # A server of GGUF files reads no config.json, so what is named by hand is not for it.
+    fitting = [server for server in found.servers if engines.TABLE[server.engine].package]
+    only = next(
+        iter(fitting if len(fitting) == 1 else found.servers[:1] if len(found.servers) == 1 else ()), None
+    )
     for role in ROLES:
         named = {"drafter": host.drafter, "target": host.target}[role]
         mine, origin = (
@@ -63,8 +69,7 @@ def wanted(
         mine_used = False
         for server in found.servers:
             reference, flag, revision = _of_server(role, server, arguments)
-            alone = len(found.servers) == 1
-            if mine and (alone or mine == reference):
+            if mine and (server is only or mine == reference):
                 asked.append(
                     _want(role, mine, origin, server, revision if mine == reference else "", arguments)
                 )
@@ -95,7 +100,9 @@ def _named(role: str, args: ServerArgs) -> tuple[str, str, str]:
     value, revision = args.get(_NAMES[role]), args.get(_REVISIONS[role])
     if not isinstance(value, str) or not value or (role == "drafter" and not _speculates(args)):
         return "", "", ""
-    flag = f"{_NAMES[role]} in {args.origin}" if args.resolved else f"--{_NAMES[role].replace('_', '-')}"
+    flag = (
+        f"{_NAMES[role]} in {args.origin}" if args.resolved else engines.TABLE[args.engine].flag(_NAMES[role])
+    )
     return value, flag, revision if isinstance(revision, str) else ""
 
 

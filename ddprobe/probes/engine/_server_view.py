@@ -117,6 +117,8 @@ def _arguments(arguments: list[ServerArgs]) -> Iterator[Block]:
     )
     if rows and told is None:
         caption = "What its defaults came to is unknown: the server did not say."
+        if given is not None and given.elsewhere:
+            caption = f"These are not all: {given.elsewhere} holds more, which was not read. {caption}"
         yield Table(("argument", "command line"), tuple(row[:2] for row in rows), "Arguments", caption)
     elif rows and told is not None:
         yield Table(("argument", "command line", f"in force ({told.origin})"), rows, "Arguments")

@@ -212,9 +212,7 @@ def _silent(target: _Target, host: Host, result: HttpResult | None) -> Iterator[
         yield _finding("server.loading", target, f"is not ready: HTTP 503 at {base}", cite)
     elif result.timed_out:
         summary = f"took the request for {result.question.path} at {base} and did not answer within {result.seconds:.0f} s"
-        yield _finding(
-            "server.hung", target, summary, cite, "see its log for a stalled scheduler, and `ddprobe gpu`"
-        )
+        yield _finding("server.hung", target, summary, cite, "see its log for a stalled scheduler")
         yield Gap(target.subject, f"what it says of itself is unknown: {result.trouble}", cite)
     elif result.failure:
         yield _finding("server.unreachable", target, f"does not answer at {base}: {result.failure}", cite)

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ddprobe import readonly
 from ddprobe.errors import Unanswered
 from ddprobe.model import MIB, Command, CommandResult, Evidence
 from ddprobe.parsing import file_status, source_paths, source_text
@@ -14,8 +15,10 @@ from ddprobe.parsing.line_ranges import MAX_LINE, LineRange
 from ddprobe.probes import installed
 
 STAT = "stat."
+REAL = "real."
 USER = "user"
 NAMES = "names"
+FOLDERS = "folders"
 FOLDER = "folder"
 ENTRIES = "entries"
 FILE = "file"
@@ -26,7 +29,7 @@ LINES = "lines."
 
 WHOLE = 2 * MIB
 """Files up to this size are fetched whole: their lines are counted and cut on the laptop."""
-WHOLE_FOR_SYMBOL = 16 * MIB
+WHOLE_FOR_SYMBOL = 4 * MIB
 RANGE_CAP = 2 * MIB
 
 
@@ -61,12 +64,16 @@ def next_questions(wish: Wish, evidence: Evidence) -> tuple[Command, ...]:
     """What to ask after these answers; nothing when all is known that can be."""
     if not evidence.started_with(STAT):
         guesses = source_paths.guesses(wish.file, wish.package)
+        if is_secret(wish):
+            return ()
         # Whose permissions we have is worth a word only when something is denied, and costs nothing here.
         who = (Command(key=USER, argv=("id", "-un")),)
         return _stats(guesses, 1) + who if guesses else ()
     place = standing(evidence)
     if place is None:
         return _by_name(wish, evidence)
+    if leads_to_secrets(place, evidence):
+        return ()
     if place.status.kind == "directory" and not evidence.has(ENTRIES):
         return (Command(key=ENTRIES, argv=("ls", "-1", "-A", place.path), exits=(0, 1, 2)),)
     if place.status.kind == "file":
@@ -75,10 +82,27 @@ def next_questions(wish: Wish, evidence: Evidence) -> tuple[Command, ...]:
 
 
 def _stats(paths: Sequence[str], first: int) -> tuple[Command, ...]:
+    """What stands at these paths, and where the links in them lead."""
     return tuple(
-        Command(key=f"{STAT}{number}", argv=("stat", "-L", "-c", file_status.FORMAT, path), exits=(0, 1))
+        command
         for number, path in enumerate(paths, first)
+        for command in (
+            Command(key=f"{STAT}{number}", argv=("stat", "-L", "-c", file_status.FORMAT, path), exits=(0, 1)),
+            Command(key=f"{REAL}{number}", argv=("readlink", "-f", path), exits=(0, 1)),
+        )
     )
+
+
+def is_secret(wish: Wish) -> bool:
+    """True when FILE itself names a file that no question may read."""
+    return any(readonly.holds_secrets(path) for path in source_paths.guesses(wish.file, wish.package))
+
+
+def leads_to_secrets(place: Place, evidence: Evidence) -> bool:
+    """True when the links of a path end at a file that no question may read."""
+    key = REAL + place.key.removeprefix(STAT)
+    real = evidence.command(key).stdout.decode("utf-8", "replace").strip() if evidence.has(key) else ""
+    return readonly.holds_secrets(real)
 
 
 def standing(evidence: Evidence) -> Place | None:
@@ -98,15 +122,17 @@ def standing(evidence: Evidence) -> Place | None:
 
 
 def _by_name(wish: Wish, evidence: Evidence) -> tuple[Command, ...]:
-    if not evidence.has(NAMES) and not evidence.has(FOLDER):
+    if not evidence.has(NAMES) and not evidence.has(FOLDERS):
         asked = []
         if wish.package:
             argv = source_paths.names_words(wish.package, wish.file)
             asked.append(Command(key=NAMES, argv=argv, cap=8 * MIB, exits=(0, 1)))
-        if wish.file.startswith("/"):
-            argv = ("ls", "-1", "-A", posixpath.dirname(posixpath.normpath(wish.file)))
-            asked.append(Command(key=FOLDER, argv=argv, exits=(0, 1, 2)))
+        if _outside(wish):
+            above = source_paths.folders_above(source_paths.guesses(wish.file, wish.package)[0])
+            asked.append(Command(key=FOLDERS, argv=("ls", "-1", "-d", *above), exits=(0, 1, 2)))
         return tuple(asked)
+    if (folder := nearest_folder(evidence)) and not evidence.has(FOLDER):
+        return (Command(key=FOLDER, argv=("ls", "-1", "-A", folder), exits=(0, 1, 2)),)
     called = called_so(wish, evidence)
     known = {
         str(result.question.argv[-1]) for result in evidence.results if isinstance(result, CommandResult)
@@ -114,6 +140,16 @@ def _by_name(wish: Wish, evidence: Evidence) -> tuple[Command, ...]:
     if len(called) == 1 and called[0] not in known:
         return _stats(called, len(evidence.started_with(STAT)) + 1)
     return ()
+
+
+def _outside(wish: Wish) -> bool:
+    """True for an absolute path that does not lie in the package."""
+    if not wish.file.startswith("/"):
+        return False
+    path = posixpath.normpath(wish.file)
+    return all(
+        source_paths.relative(each, wish.package) == each for each in source_paths.guesses(path, wish.package)
+    )
 
 
 def names(wish: Wish, evidence: Evidence) -> tuple[str, ...]:
@@ -128,16 +164,33 @@ def called_so(wish: Wish, evidence: Evidence) -> tuple[str, ...]:
     return source_paths.ending_in(wish.file, names(wish, evidence), wish.package)
 
 
+def nearest_folder(evidence: Evidence) -> str:
+    """The deepest folder on the way to an absolute path that exists; empty when none was looked for."""
+    if not evidence.has(FOLDERS):
+        return ""
+    there = evidence.command(FOLDERS).stdout.decode("utf-8", "replace").split("\n")
+    return max((path for path in there if path.startswith("/")), key=len, default="")
+
+
+def entries(evidence: Evidence) -> tuple[str, ...] | None:
+    """What lies in the nearest folder; None when it could not be listed."""
+    if not evidence.has(FOLDER) or evidence.command(FOLDER).exit_code != 0:
+        return None
+    listing = evidence.command(FOLDER).stdout.decode("utf-8", "replace")
+    return tuple(name for name in listing.split("\n") if name)
+
+
 def nearest(wish: Wish, evidence: Evidence) -> tuple[str, ...]:
-    """The names on the host most like FILE, as `read` would take them."""
-    known = [source_paths.relative(path, wish.package) for path in names(wish, evidence)]
-    if evidence.has(FOLDER):
-        folder = posixpath.dirname(posixpath.normpath(wish.file))
-        listing = evidence.command(FOLDER).stdout.decode("utf-8", "replace")
-        beside = [f"{folder.rstrip('/')}/{name}" for name in listing.split("\n") if name]
-        if not wish.package or source_paths.relative(folder + "/", wish.package).startswith("/"):
-            known += beside
+    """The names in the package most like FILE, as `read` would take them."""
+    known = (source_paths.relative(path, wish.package) for path in names(wish, evidence))
     return source_paths.near(wish.file, known)
+
+
+def same_in_package(wish: Wish, evidence: Evidence) -> str:
+    """The file of the package that an absolute path names as it lies in another installation; else empty."""
+    _, inside, tail = posixpath.normpath(wish.file).rpartition(f"/{posixpath.basename(wish.package)}/")
+    path = f"{wish.package.rstrip('/')}/{tail}"
+    return path if wish.package and inside and path in names(wish, evidence) else ""
 
 
 # --- a file stands there -----------------------------------------------------------------------------------

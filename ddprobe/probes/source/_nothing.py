@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from ddprobe.errors import Unanswered
 from ddprobe.model import Evidence
 from ddprobe.parsing import source_paths
@@ -24,9 +26,36 @@ def missing(wish: Wish, evidence: Evidence, title: str) -> tuple[str, str]:
     host = evidence.host.name
     here = f"it exists on this laptop, but not on {host}: read looks at the installed file there; "
     place = f" in {title} at {wish.package}" if wish.package and not wish.file.startswith("/") else ""
-    near = _file.nearest(wish, evidence)
-    names = f"nearest names there: {', '.join(near)}" if near else "no name there comes near"
+    if folder := _file.nearest_folder(evidence):
+        names = _beside(wish, folder, evidence)
+    else:
+        near = _file.nearest(wish, evidence)
+        names = f"nearest names there: {', '.join(near)}" if near else "no name there comes near"
     return "missing", f"{host} has no such file{place}; {here if wish.exists_here else ''}{names}"
+
+
+def _beside(wish: Wish, folder: str, evidence: Evidence) -> str:
+    """For a path outside the package: how far it goes on the host, and what lies there."""
+    path = source_paths.guesses(posixpath.normpath(wish.file), wish.package)[0]
+    lost = path[len(folder.rstrip("/")) + 1 :].split("/")
+    deep = f"its nearest folder there is {folder}, which" if len(lost) > 1 else f"{folder}"
+    entries = _file.entries(evidence)
+    near = source_paths.near_names(lost[0], entries or ())
+    if entries is None:
+        says = f"{deep} could not be listed"
+    elif near:
+        says = f"{deep} has {', '.join(near)}"
+    else:
+        says = f"{deep} has {len(entries)} entries, none called like {lost[0]}"
+    same = _file.same_in_package(wish, evidence)
+    return f"{says}; the installed package has {same}" if same else says
+
+
+SECRET = "it looks like a file that holds secrets, which ddprobe does not read"
+
+
+def leads_to_secrets(place: Place) -> str:
+    return f"the links of {place.path} end at a file that looks like one that holds secrets, which ddprobe does not read"
 
 
 def denied(place: Place, evidence: Evidence) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +13,18 @@ from ddprobe.model import MIB, Cite, Command, CommandResult, Evidence, Gap
 from ddprobe.parsing import grep_output, source_paths, source_text
 from ddprobe.parsing.grep_output import GrepLine
 from ddprobe.parsing.python_symbols import Outline, outline
-from ddprobe.probes import installed
 
 MAX_HITS = 2000
 FILES_AT_ONCE = 400
 BYTES_AT_ONCE = 60_000
 LISTING = "search.files"
 SEARCH = "search."
+NAMES = "names"
 SOURCE = "source."
 MAX_SOURCES = 200
 SOURCES_AT_ONCE = 40
 SOURCES_BYTES = 16 * MIB
+_CIRCLE = re.compile(r"Too many levels of symbolic links|Symbolic link loop|File system loop detected")
 
 
 def listing(package: str, glob: str) -> Command:
@@ -36,9 +38,38 @@ def listed(result: CommandResult, package: str) -> tuple[str, ...]:
     """The files to search. Raises `Unanswered` when find found nothing for a reason of its own."""
     listing = source_paths.listed(result.text, package)
     files = tuple(file for file in listing if not readonly.holds_secrets(file))
-    if not files and result.exit_code:
-        raise Unanswered(LISTING, installed.complaint(result) or f"find ended with {result.exit_code}")
+    if not files and result.exit_code and (why := unlisted(result)):
+        raise Unanswered(LISTING, why)
     return files
+
+
+def unlisted(result: CommandResult) -> str:
+    """What find could not list; empty when it listed all. A link that leads in a circle hides no file."""
+    if not result.exit_code:
+        return ""
+    said = result.stderr.decode("utf-8", "replace").strip().split("\n")
+    lines = [line for line in said if line and not _CIRCLE.search(line)]
+    if not lines:
+        return "" if any(said) else f"find ended with {result.exit_code}"
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    return f"{lines[-1][:300]}{more}"
+
+
+def all_files(package: str, glob: str) -> Command:
+    """The package's files, asked when a glob names none, to say what it may have meant."""
+    return Command(key=NAMES, argv=source_paths.names_words(package, glob), cap=8 * MIB, exits=(0, 1))
+
+
+def near(glob: str, package: str, evidence: Evidence) -> str:
+    """The folders and files that a glob may have meant, in words."""
+    listing = source_paths.listed(evidence.text(NAMES), package)
+    known = [source_paths.relative(path, package) for path in listing]
+    name = glob.rstrip("/").rpartition("/")[2]
+    files = source_paths.near(glob, known) if re.search(r"\w", name) else ()
+    folders = source_paths.near_folders(glob, known)
+    said = [f"nearest folders: {', '.join(folders)}"] if folders else []
+    said += [f"nearest files: {', '.join(files)}"] if files else []
+    return "; ".join(said) or "no folder or file there comes near"
 
 
 def searches(files: Sequence[str], options: Sequence[str], pattern: str) -> tuple[Command, ...]:

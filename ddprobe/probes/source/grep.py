@@ -76,6 +76,7 @@ class SourceGrep(Probe):
             return
         files = _search.listed((yield _search.listing(package, self.in_glob)), package)
         if not files:
+            yield _search.all_files(package, self.in_glob)
             return
         search = _search.found((yield _search.searches(files, self._options(), self.pattern)))
         hit_files = search.files()
@@ -99,12 +100,10 @@ class SourceGrep(Probe):
         yield from source.facts()
         listing = evidence.command(_search.LISTING)
         files = _search.listed(listing, package.path)
-        if listing.exit_code:
-            yield Gap(
-                "files", f"some could not be listed: {installed.complaint(listing)}", (Cite(_search.LISTING),)
-            )
+        if unlisted := _search.unlisted(listing):
+            yield Gap("files", f"some could not be listed: {unlisted}", (Cite(_search.LISTING),))
         if not files:
-            yield self._no_files(package)
+            yield self._no_files(package, _search.near(self.in_glob, package.path, evidence))
             return
         results = tuple(
             result
@@ -118,10 +117,10 @@ class SourceGrep(Probe):
         yield from search.gaps
         yield from self._judge(search, package, evidence, len(files))
 
-    def _no_files(self, package: SourcePackage) -> Gap:
+    def _no_files(self, package: SourcePackage, near: str) -> Gap:
         return Gap(
             f"--in {self.in_glob}",
-            f"no file of {installed.title(package)} at {package.path} is called so: nothing was searched "
+            f"no file of {installed.title(package)} at {package.path} is called so: nothing was searched; {near} "
             "(a glob is relative to the package: 'srt/speculative/*')",
             (Cite(_search.LISTING),),
         )

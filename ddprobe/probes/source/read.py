@@ -81,6 +81,9 @@ class SourceRead(Probe):
         if not self.file.startswith("/"):
             source.the()
         wish = self._wish(source.path)
+        if _file.is_secret(wish):
+            yield from self._without(wish, self.file, ("denied", _nothing.SECRET), evidence)
+            return
         if not evidence.started_with(_file.STAT):
             raise Unanswered(self.file, "was not looked for")
         place = _file.standing(evidence)
@@ -107,6 +110,8 @@ class SourceRead(Probe):
     def _unreadable(self, wish: Wish, place: Place, evidence: Evidence) -> tuple[str, str] | None:
         """Status and sentence when what stands there cannot be read; None when it can."""
         kind = place.status.kind
+        if _file.leads_to_secrets(place, evidence):
+            return "denied", _nothing.leads_to_secrets(place)
         if kind == "denied":
             return "denied", _nothing.denied(place, evidence)
         if kind == "directory":
