@@ -75,7 +75,7 @@ _LIVE_FILE = re.compile(
     r"|^/proc/([^/]+/)(task/[^/]+/)?((mem|pagemap|clear_refs)\Z|map_files/|fd/)"
     r"|^/sys/kernel/(debug|tracing)(/|\Z)|^/sys/.*/(resource\d+(_wc)?|rom|config|vpd|data)\Z|^/sys/firmware/efi/"
 )
-_ENVIRON = re.compile(r"/environ\Z")
+_ENVIRON = re.compile(r"(^|/)proc/[^/]+/(task/[^/]+/)?(cwd/|root/)?environ\Z")
 # Names that a pattern may turn out to stand for, in whatever folder.
 _SECRET_NAMES: tuple[str, ...] = (
     "shadow", "gshadow", "sudoers", "opasswd", ".netrc", ".pgpass", ".env", ".npmrc", ".git-credentials", ".bash_history",

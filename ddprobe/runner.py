@@ -7,7 +7,6 @@ import dataclasses
 import json
 import logging
 import queue
-import signal
 import threading
 import time
 import traceback
@@ -17,6 +16,7 @@ from typing import Any
 
 from ddprobe import __version__, lints, probes, reportjson
 from ddprobe.errors import DdprobeError, HostError, Unanswered
+from ddprobe.interrupts import Interrupts
 from ddprobe.model import (
     Cite,
     Connection,
@@ -45,8 +45,6 @@ def _silent(_host: str, _now: str) -> None:
 
 Opener = Callable[[Host, Redactor, threading.Event], Session]
 PARALLEL_HOSTS = 16
-PATIENCE = 15.0
-"""Seconds that a host has, after Ctrl-C, to end what is under way; a second Ctrl-C waits no longer."""
 MAX_ROUNDS = 1000
 """Most times that a probe may ask on one host, and …"""
 MAX_ITEMS = 200_000
@@ -76,7 +74,7 @@ def run(
     cancelled = threading.Event()
     redactor = Redactor()
     works = [_HostRun(host, steps, writer, opener, redactor, cancelled, progress) for host in hosts]
-    with _Interrupts(cancelled) as interrupts, _clean_log(redactor):
+    with Interrupts(cancelled) as interrupts, _clean_log(redactor):
         planned = tuple(_not_run(step, "", redactor) for step in steps)
         writer.plan(tuple(_shown(host, redactor) for host in hosts), planned)
         _side_by_side(works, interrupts)
@@ -118,7 +116,7 @@ def _with_trouble(report: Report, trouble: str) -> Report:
     return dataclasses.replace(report, trouble=trouble, findings=(*report.findings, finding))
 
 
-def _side_by_side(works: Sequence[_HostRun], interrupts: _Interrupts) -> None:
+def _side_by_side(works: Sequence[_HostRun], interrupts: Interrupts) -> None:
     """Run them on a few threads, until all are done, or an interrupted one takes too long to end."""
     waiting = queue.SimpleQueue[_HostRun]()
     for work in works:
@@ -144,36 +142,6 @@ def _side_by_side(works: Sequence[_HostRun], interrupts: _Interrupts) -> None:
                 interrupts.note()
     for work in works:
         work.leave()
-
-
-class _Interrupts:
-    """Ctrl-C, SIGTERM and a lost terminal while a run goes on: noted, so that they may come at any moment."""
-
-    def __init__(self, cancelled: threading.Event) -> None:
-        self.cancelled = cancelled
-        self._first = 0.0
-        self._times = 0
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> _Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants none of it
-                    self._before[number] = signal.signal(number, lambda *_: self.note())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
-
-    def note(self) -> None:
-        self._times += 1
-        self._first = self._first or time.monotonic()
-        self.cancelled.set()
-
-    @property
-    def out_of_patience(self) -> bool:
-        return self._times > 1 or (self._times > 0 and time.monotonic() - self._first > PATIENCE)
 
 
 @contextlib.contextmanager

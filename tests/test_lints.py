@@ -12,6 +12,7 @@ import yaml
 from ddprobe import lints
 from ddprobe.facts import Discovered, ModelConfig, ServerArgs, ServerProcess
 from ddprobe.lints import table
+from ddprobe.lints.lint import subject_of
 from ddprobe.model import Cite, Fact, Finding, Outcome
 from ddprobe.parsing import model_config
 
@@ -281,3 +282,19 @@ def tensors(which: str | None) -> tuple[str, ...] | None:
 
 def _replace_server(config: ModelConfig) -> ModelConfig:
     return replace(config, server="")
+
+
+def test_a_fault_in_one_lint_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = facts_of({"lint": "DC01", "when": "as published"})
+    before = {finding.id: finding.outcome for finding in lints.judge(facts)}
+    broken = table.find("DC02")
+    assert broken is not None
+
+    def fault(_served: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    faulty = tuple(replace(lint, judge=fault) if lint is broken else lint for lint in table.LINTS)
+    monkeypatch.setattr(table, "SUBJECTS", (subject_of(faulty),))
+    after = {finding.id: finding for finding in lints.judge(facts)}
+    assert {id: f.outcome for id, f in after.items()} == before | {"DC02": Outcome.UNKNOWN}
+    assert "ZeroDivisionError: boom" in after["DC02"].summary

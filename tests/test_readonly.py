@@ -17,6 +17,7 @@ from ddprobe.sessions.base import Session
 ALLOWED: list[tuple[Word, ...]] = [
     ("cat", "/proc/cpuinfo"),
     ("cat", "/proc/4711/environ"),
+    ("stat", "-L", "-c", "%F", "/opt/venv/lib/python3.11/site-packages/sglang/srt/environ"),
     ("cat", "--", "/srv/models/-odd-name/config.json"),
     ("head", "-c", "8", "/srv/model.safetensors"),
     ("sed", "-n", "1395,1450p;1450q", "/srv/x.py"),

@@ -397,3 +397,17 @@ def test_names_of_secrets(name: str) -> None:
 )  # fmt: skip
 def test_names_of_evidence(name: str) -> None:
     assert not names.is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "stat: cannot statx '/opt/x/etc/passwd': No such file or directory",
+        "cat: /srv/password: Permission denied",
+        "grep: /srv/models/secret: Is a directory",
+        "cat: /srv/api_key: Input/output error",
+        "grep: /opt/x/auth_token: binary file matches",
+    ],
+)
+def test_what_programs_say_of_a_file_is_no_secret(line: str) -> None:
+    assert Redactor().text(line) == line

@@ -361,13 +361,13 @@ def test_dead_hosts_delay_no_other(tmp_path: Path) -> None:
 SIGNALLED = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from ddprobe import probes, runner, store
+from ddprobe import interrupts, probes, runner, store
 from ddprobe.model import CommandResult, Host, Step, exit_code
 from tests import test_runner as t
 phase, name, times, places = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 load = probes.load
 probes.load = lambda probe: t.Kernel if probe == "host.kernel" else load(probe)
-runner.PATIENCE = 0.5
+interrupts.PATIENCE = 0.5
 def signals():
     for _ in range(times):
         os.kill(os.getpid(), getattr(signal, name))

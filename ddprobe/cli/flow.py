@@ -50,6 +50,9 @@ def look(
         from ddprobe.cli.app import quieten_stdout
 
         quieten_stdout()
+    except Exception:
+        sys.stderr.write(f"ddprobe: the run is whole, but it cannot be shown; its report is in {folder}\n")
+        raise
     return exit_code(report, options.fail_on)
 
 

@@ -54,13 +54,14 @@ class Lint:
     judge: Callable[[Served], Judgement | None]
 
     def look(self, served: Served) -> Finding | None:
-        """The finding on one server; None where the lint does not apply."""
-        if not self.applies(served):
-            return None
+        """The finding on one server; None where the lint does not apply. A fault of its own costs no other lint."""
         try:
-            judged = self.judge(served)
+            judged = self.judge(served) if self.applies(served) else None
         except NotKnown as missing:
             summary = f"not judged ({self.text}); unknown: {missing.what}"
+            judged = Judgement(Outcome.UNKNOWN, summary)
+        except Exception as error:
+            summary = f"not judged ({self.text}): ddprobe has a bug in it: {type(error).__name__}: {error}; please report it"
             judged = Judgement(Outcome.UNKNOWN, summary)
         if judged is None:
             return None

@@ -64,6 +64,11 @@ _COMMAND = re.compile(rb"[ \t]{1,16}(?!-)[^\r\n\0]*? --")
 _LITERAL = re.compile(rb"[^\s,;:\[\]{}()\"'`\\\0]+")
 _REFERENCE = re.compile(rb"[A-Za-z_]\w*(?:\.\w+)+\Z")
 _TRAILING = b",;)]}>"
+# What programs say of a file whose name looks like a secret's: `cat: /etc/passwd: Permission denied`.
+_OF_A_FILE = re.compile(
+    rb"[\"'`]?: (?:No such file|Permission denied|Is a directory|Not a directory|Operation not permitted|Input/output"
+    rb"|Too many levels|Too many open files|File name too long|Stale file handle|Transport endpoint|binary file matches)"
+)
 
 
 def by_name(data: bytes, source: bool, _cut: bool) -> Iterator[Span]:
@@ -78,7 +83,7 @@ def by_name(data: bytes, source: bool, _cut: bool) -> Iterator[Span]:
         if (other := _NOT_NAME.get(data[start - 1 : start])) and (found := other.match(data, start, at)):
             bare = data[found.end() : at].decode("ascii", "replace")
             start, name = (found.end(), bare) if names.is_secret(bare) else (start, name)
-        if not names.is_secret(name):
+        if not names.is_secret(name) or (data[start - 1 : start] == b"/" and _OF_A_FILE.match(data, at)):
             continue
         span = _value(data, start, at, name, source)
         if span is not None:

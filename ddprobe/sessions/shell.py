@@ -78,7 +78,7 @@ class ShellSession(Session):
         self._look(shell)
 
     def _no_shell(self, shell: Shell) -> NoShell:
-        said = framing.printable(shell.said)[:200]
+        said = framing.printable(self.redactor.data(shell.said))[:200]
         ending = shell.pipe.epitaph if shell.pipe.ended else f"silent for {self.host.connect_timeout:g} s"
         answer = f"it said {said!r} ({ending})" if said else f"it said nothing ({ending})"
         return NoShell(
@@ -88,7 +88,7 @@ class ShellSession(Session):
 
     def _look(self, shell: Shell) -> None:
         if shell.noise.strip():
-            said = framing.printable(shell.noise)
+            said = framing.printable(self.redactor.data(shell.noise))
             self._note(f"the login shell prints before it obeys (dropped): {said[:120]!r}")
         if not shell.setsid:
             self._note("the host has no setsid: what a question leaves behind is ended by its mark only")

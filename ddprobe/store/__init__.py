@@ -1,0 +1,34 @@
+"""The report folder: written as answers arrive, read back whole, also after a crash.
+
+    <UTC time>-<name>/
+    ├── events.jsonl             one JSON object a line, flushed as things happen: start, answer, step, host, finish
+    ├── evidence/<host>/<step>/  NN-<key>.stdout, .stderr or .body: the bytes as they came (secrets masked), and
+    │                            NN-<key>.json: the question and how it ended
+    ├── report.json              everything, once the run is over
+    ├── report.md
+    └── MANIFEST.sha256          for `sha256sum -c`: every other file
+
+What cannot be written (a full disk) ends no run: the rest is still tried, and `trouble` says what happened.
+Folders are 0700 and files 0600. Names from hosts and probes become safe file names: no separators, no dots in
+front, no two that differ in case alone.
+"""
+
+from ddprobe.store.files import EVENTS, MANIFEST, NOT_REACHED, PAGE, REPORT, artefact_path, safe_name
+from ddprobe.store.reading import ReportSummary, evidence, list_reports, load
+from ddprobe.store.writing import ELSEWHERE, ReportWriter
+
+__all__ = [
+    "ELSEWHERE",
+    "EVENTS",
+    "MANIFEST",
+    "NOT_REACHED",
+    "PAGE",
+    "REPORT",
+    "ReportSummary",
+    "ReportWriter",
+    "artefact_path",
+    "evidence",
+    "list_reports",
+    "load",
+    "safe_name",
+]
