@@ -1,6 +1,6 @@
 """What is known, each with its source: plain values that lints and verdicts judge.
 
-They do not care where a fact came from: a live host, an old report, or files pasted into an issue. A field that
+They do not care where a fact came from: a live host, an old report, or files pasted into a ticket. A field that
 is None was absent or could not be read; a lint says *unknown* where that matters.
 """
 
