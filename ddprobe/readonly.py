@@ -70,7 +70,7 @@ _SECRET_FILE = re.compile(
     r"|\.(pem|key|p12|pfx|keytab|jks|ppk|kdbx)\Z"
 )
 _LIVE_FILE = re.compile(
-    r"^/dev/(?!null\Z)"
+    r"^/dev/(?!null\Z|shm/)"
     r"|^/proc/(kcore|vmcore|kmsg|kpage\w*|sysrq-trigger|acpi/event)\Z|^/proc/bus/"
     r"|^/proc/([^/]+/)(task/[^/]+/)?((mem|pagemap|clear_refs)\Z|map_files/|fd/)"
     r"|^/sys/kernel/(debug|tracing)(/|\Z)|^/sys/.*/(resource\d+(_wc)?|rom|config|vpd|data)\Z|^/sys/firmware/efi/"

@@ -17,6 +17,7 @@ from ddprobe.sessions.base import Session
 ALLOWED: list[tuple[Word, ...]] = [
     ("cat", "/proc/cpuinfo"),
     ("cat", "/proc/4711/environ"),
+    ("cat", "/dev/shm/models/drafter/config.json"),
     ("stat", "-L", "-c", "%F", "/opt/venv/lib/python3.11/site-packages/sglang/srt/environ"),
     ("cat", "--", "/srv/models/-odd-name/config.json"),
     ("head", "-c", "8", "/srv/model.safetensors"),
@@ -271,11 +272,15 @@ class Road(Session):
         return [CommandResult(question=q, exit_code=0) for q in questions if isinstance(q, Command)]
 
 
-def test_one_refused_question_keeps_all_of_its_tuple_home() -> None:
+def test_a_refused_question_never_leaves_and_costs_no_other() -> None:
     road = Road()
     good, bad = Command(key="a", argv=("uname", "-s")), Command(key="b", argv=("rm", "/srv"))
-    with pytest.raises(Refused):
-        road.ask((good, bad))
-    assert road.left == []
-    road.ask((good,))
-    assert road.left == [good]
+    acts = request(path="/flush_cache")
+    answers = road.ask((bad, good, acts, good))
+    assert road.left == [good, good]
+    assert [answer.question for answer in answers] == [bad, good, acts, good]
+    assert [answer.whole for answer in answers] == [False, True, False, True]
+    for answer in (answers[0], answers[2]):
+        assert "refused before it was sent" in answer.trouble
+    assert road.ask((bad,))[0].trouble
+    assert road.left == [good, good]

@@ -251,6 +251,8 @@ class Odd(Kernel):
                 yield ASK
 
     def interpret(self, evidence: Evidence) -> Iterator[Fact | Finding | Gap]:
+        if self.fault == "acts":
+            evidence.text("rm")
         if self.fault == "gives nonsense":
             yield 7  # type: ignore[misc]
         while self.fault == "gives for ever":

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Sequence
 
 from ddprobe import readonly
-from ddprobe.model import Connection, Host, Question, Result
+from ddprobe.errors import Refused
+from ddprobe.model import Command, CommandResult, Connection, Host, HttpResult, Question, Result
 from ddprobe.redact import Redactor
 
 
@@ -30,12 +31,16 @@ class Session(abc.ABC):
     def ask(self, questions: Sequence[Question]) -> tuple[Result, ...]:
         """Answers in the order of the questions, which do not depend on each other and travel together.
 
-        A question that the policy refuses raises `Refused` before any of them leaves. A road that fails under way
-        is data: those answers have `failure` set. Raises `HostError` only when the road cannot be used at all.
+        A question that the policy refuses never leaves, and costs no other: its answer has `failure` set, as that of
+        a road that fails under way. Raises `HostError` only when the road cannot be used at all.
         """
-        for question in questions:
-            readonly.check(question)
-        return tuple(self.redactor.result(result) for result in self._carry(tuple(questions)))
+        refused = {
+            place: no for place, question in enumerate(questions) if (no := _refused(question)) is not None
+        }
+        allowed = tuple(question for place, question in enumerate(questions) if place not in refused)
+        answers = iter(self._carry(allowed) if allowed else ())
+        results = [refused.get(place) or next(answers) for place in range(len(questions))]
+        return tuple(self.redactor.result(result) for result in results)
 
     @property
     @abc.abstractmethod
@@ -52,3 +57,14 @@ class Session(abc.ABC):
 
     def close(self) -> None:  # noqa: B027 (a session may have nothing to give back)
         """Give the road back. Never raises."""
+
+
+def _refused(question: Question) -> Result | None:
+    """The answer to a question that may not leave; None for one that may."""
+    try:
+        readonly.check(question)
+    except Refused as error:
+        if isinstance(question, Command):
+            return CommandResult(question=question, failure=error.message)
+        return HttpResult(question=question, failure=error.message)
+    return None
