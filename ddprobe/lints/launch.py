@@ -42,7 +42,7 @@ def speculates(served: Served) -> Judgement:
     cites = served.arg_cite("speculative_algorithm")
     if not served.algorithm:
         return note(
-            "not speculating: no speculative algorithm is set, so 0 drafter lints apply",
+            "not speculating: no speculative algorithm is set, so no drafter lint applies",
             "set --speculative-algorithm and --speculative-draft-model-path to speculate",
             cites,
         )

@@ -177,6 +177,8 @@ def _unheard(found: Discovery, evidence: Evidence) -> Iterator[Fact]:
         results = _heard(evidence, prefix)
         if name not in told and results:
             why = results[-1].trouble or "its answer cannot be read"
+            if results[-1].status in (401, 403) and not evidence.host.api_key_env:
+                why += " (it wants a key: name the variable that holds it, `api_key_env: NAME`, in the hosts file)"
             yield _found(
                 "arguments",
                 "the command line alone",

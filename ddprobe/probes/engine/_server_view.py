@@ -43,11 +43,11 @@ def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
         yield from _arguments([args for args in arguments if args.server == server.name])
         yield from _environment(server)
         if server.name in states:
-            yield Pairs(_state(states[server.name]), "says of itself")
+            yield Pairs(_state(states[server.name]), "What it says of itself")
     for name, state in states.items():
         if all(server.name != name for server in servers):
             yield Heading(f"{engines.TABLE[state.engine].title} at {state.base}")
-            yield Pairs(_state(state), "says of itself")
+            yield Pairs(_state(state), "What it says of itself")
             yield from _arguments([args for args in arguments if args.server == name])
     also = [fact.value for fact in facts if isinstance(fact, Discovered) and fact.origin == ALSO_INSTALLED]
     if also:
