@@ -175,8 +175,10 @@ def test_inspect_config_takes_a_path_and_a_hub_id(person: Person, gpu: GpuHost) 
         "--fail-on",
         "never",
     )
-    (drafter,) = (f for f in facts_of(ran, gpu) if f["type"] == "ModelConfig" and f["role"] == "drafter")
-    assert (drafter["path"], drafter["num_hidden_layers"], drafter["rope"]["theta"]) == (str(odd), 2, None)
+    read = {f["path"]: f for step in ran.report["steps"] for f in step["facts"] if f["type"] == "ModelConfig"}
+    assert str(gpu.target / "config.json") in read
+    drafter = read[str(odd)]
+    assert (drafter["role"], drafter["num_hidden_layers"], drafter["rope"]["theta"]) == ("drafter", 2, None)
 
 
 def test_inspect_config_of_a_model_that_is_not_there_names_the_nearest(person: Person) -> None:
