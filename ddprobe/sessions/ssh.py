@@ -116,7 +116,8 @@ class ChannelPipe:
                 f"{host.name}: the connection is dead: {_last_words(transport, error)}"
             ) from None
         try:
-            _execute(transport, self._channel, line)
+            self._channel.settimeout(host.connect_timeout)
+            self._channel.exec_command(line)
         except (paramiko.SSHException, EOFError, OSError) as error:
             self._channel.close()
             raise Unreachable(f"{host.name}: it runs no commands: {_last_words(transport, error)}") from None
@@ -157,24 +158,6 @@ class ChannelPipe:
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self._channel.close()
-
-
-def _execute(transport: paramiko.Transport, channel: paramiko.Channel, line: str) -> None:
-    """Ask the host to run the line, and do not wait for its word.
-
-    `exec_command` would wait: a whole round trip before the shell's first line can be sent. A host that refuses
-    closes the channel, which is met when the shell's answer is awaited.
-    """
-    import paramiko
-    from paramiko.common import cMSG_CHANNEL_REQUEST
-
-    message = paramiko.Message()
-    message.add_byte(cMSG_CHANNEL_REQUEST)
-    message.add_int(channel.remote_chanid)
-    message.add_string("exec")
-    message.add_boolean(True)
-    message.add_string(line)
-    transport._send_user_message(message)  # type: ignore[attr-defined]
 
 
 def _last_words(transport: paramiko.Transport, error: Exception) -> str:
