@@ -3,30 +3,28 @@
 A question leaves only if it is an argv of an allow-listed program with allow-listed options, or an HTTP request for
 an allow-listed path. Nothing here can write, install, signal or reconfigure; what is not on the page is refused.
 Two kinds of reading are refused as well: files that hold secrets, and files under /dev that block or act when read.
+
+First the lists, then `check`, which holds a question against them. How an argv is read is in `argv`.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import posixpath
 import re
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from ddprobe.argv import NotAllowed, Options, expands_to, names_of, operands
 from ddprobe.errors import Refused
-from ddprobe.model import Command, Glob, HttpRequest, Question
+from ddprobe.model import Command, Glob, HttpRequest, Question, Word
 
 MAX_STDIN = 8 * 1024 * 1024
 MAX_CAP = 64 * 1024 * 1024
 
-_GLOB = re.compile(r"/[A-Za-z0-9_./*?\[\]+@,=:-]*\Z")
+# --- programs ----------------------------------------------------------------------------------------------
 
-# Program → its options that may stand in the argv. An option with a value lists the value's form.
 _ANY = re.compile(r"(?s).*\Z")
 _NUMBER = re.compile(r"\d{1,9}\Z")
 
-Options = dict[str, re.Pattern[str] | None]
-
+# Program → its options that may stand in the argv. An option with a value lists the value's form.
 PROGRAMS: dict[str, Options] = {
     "cat": {},
     "head": {"-c": _NUMBER, "-n": _NUMBER},
@@ -54,6 +52,14 @@ PROGRAMS: dict[str, Options] = {
     "echo": {},
     "true": {},
 }  # fmt: skip
+_ON_FILES = frozenset({"cat", "head", "tail", "wc", "sed", "grep", "find", "ls", "readlink", "stat"})
+"""Without a file they would read stdin, or all of the folder they are started in."""
+_ON_NOTHING = frozenset({"uname", "id", "hostname", "date"})
+_GLOB = re.compile(r"/[A-Za-z0-9_./*?\[\]+@,=:-]*\Z")
+_BROAD = re.compile(r"/(proc(/[^/]+)?|sys|dev|run|var|home|usr|mnt|media|nfs)?\Z")
+"""Where a search without `-maxdepth` would cost the host much."""
+
+# --- files -------------------------------------------------------------------------------------------------
 
 # Files that hold secrets, and places where reading does something or never ends. A path is judged as it is written
 # and as it reads without `//`, `.` and `..`, seen from the root of every process (`/proc/1/root/etc/shadow`). A link
@@ -64,7 +70,7 @@ _SECRET_FILE = re.compile(
     r"|(^|/)fish_history\Z"
     r"|(^|/)id_(rsa|dsa|ecdsa|ed25519)[^/]*\Z|(^|/)ssh_host_[^/]*_key\Z"
     r"|(^|/)etc/(g?shadow|sudoers|security/opasswd)[^/]*|(^|/)etc/(sudoers\.d|kubernetes)(/|\Z)"
-    r"|(^|/)(var/)?run/secrets(/|\Z)|^/proc/kcore\Z"
+    r"|(^|/)(var/)?run/secrets(/|\Z)"
     r"|(^|/)\.?(huggingface|modelscope)/(token|stored_tokens|credentials)(/|\Z)|(^|/)(kaggle|credentials)\.json\Z"
     r"|(^|/)\.cargo/credentials[^/]*\Z"
     r"|\.(pem|key|p12|pfx|keytab|jks|ppk|kdbx)\Z"
@@ -77,30 +83,21 @@ _LIVE_FILE = re.compile(
 )
 _ENVIRON = re.compile(r"(^|/)proc/[^/]+/(task/[^/]+/)?(cwd/|root/)?environ\Z")
 # Names that a pattern may turn out to stand for, in whatever folder.
-_SECRET_NAMES: tuple[str, ...] = (
+_SECRET_NAMES = (
     "shadow", "gshadow", "sudoers", "opasswd", ".netrc", ".pgpass", ".env", ".npmrc", ".git-credentials", ".bash_history",
     "id_rsa", "id_ed25519", "ssh_host_rsa_key", "x.key", "x.pem", "x.p12", "stored_tokens", "environ",
 )  # fmt: skip
-_SECRET_FOLDERS: tuple[str, ...] = (
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".gnupg",
-    ".huggingface",
-    ".password-store",
-)
+_SECRET_FOLDERS = (".ssh", ".aws", ".azure", ".kube", ".docker", ".gnupg", ".huggingface", ".password-store")
 _BELOW_LIVE = re.compile(r"(\d+|self|thread-self|bus|acpi|fd|shm|pts|kernel|firmware|devices|class)\Z")
 """What may stand below /dev, /proc or /sys in `/*/…`; `/*/lib/python3*/…` (a server started in `/`) is none of it."""
 _LIVE_NAMES = ("resource0", "rom", "config", "vpd", "data")
-_THROUGH = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:root|cwd)(?=/|\Z)")
 _LISTED = re.compile(r"/dev/null\Z|/proc/[^/]+/fd/[^/]*\Z")
 """What may be listed though not read."""
 _CONTENT = frozenset({"cat", "head", "tail", "wc", "sed", "grep"})
-_BROAD = re.compile(r"/(proc(/[^/]+)?|sys|dev|run|var|home|usr|mnt|media|nfs)?\Z")
 
-# Method, path and why. A GET is not harmless by being a GET: SGLang flushes its cache on one.
+# --- HTTP --------------------------------------------------------------------------------------------------
+
+# A GET is not harmless by being a GET: SGLang flushes its cache on one.
 HTTP_PATHS: frozenset[tuple[str, str]] = frozenset(
     {
         ("GET", "/server_info"), ("GET", "/get_server_info"),
@@ -115,6 +112,9 @@ _HTTP_BASE = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5}
 _HTTP_HEADERS = frozenset({"accept", "content-type"})
 
 
+# --- holding a question against the lists ------------------------------------------------------------------
+
+
 def check(question: Question) -> None:
     """Raise `Refused` unless the policy allows this question. The one gate before anything leaves."""
     if isinstance(question, Command):
@@ -125,16 +125,7 @@ def check(question: Question) -> None:
 
 def holds_secrets(path: str) -> bool:
     """True for a file that no question may read."""
-    return any(_SECRET_FILE.search(form) for form in _readings(path))
-
-
-def _readings(path: str) -> tuple[str, ...]:
-    """The path as written, without `//`, `.` and `..`, and seen from the root of the process it goes through."""
-    plain = re.sub("^/+", "/", posixpath.normpath(path))
-    within = plain
-    while found := _THROUGH.match(within):
-        within = within[found.end() :] or "/"
-    return (path, plain, within)
+    return any(_SECRET_FILE.search(name) for name in names_of(path))
 
 
 def _refuse(question: Question, why: str) -> Refused:
@@ -147,8 +138,7 @@ def _check_command(command: Command) -> None:
     if not command.argv or not isinstance(command.argv[0], str):
         raise _refuse(command, "no program is named")
     program = command.argv[0]
-    options = PROGRAMS.get(program)
-    if options is None:
+    if program not in PROGRAMS:
         raise _refuse(command, f"the program {program!r} is not on the list")
     if len(command.stdin) > MAX_STDIN or not 0 < command.cap <= MAX_CAP:
         raise _refuse(command, "stdin or output cap is out of bounds")
@@ -157,50 +147,46 @@ def _check_command(command: Command) -> None:
             raise _refuse(command, "a NUL byte in a word")
         if isinstance(word, Glob) and not _GLOB.match(word.pattern):
             raise _refuse(command, f"the pattern {word.pattern!r} is not a plain absolute path pattern")
-    operands = _operands(command, options)
-    extra = _EXTRA.get(program)
-    if extra is not None:
-        extra(command, operands)
-    for word in operands:
+    try:
+        given = operands(command.argv, PROGRAMS[program])
+    except NotAllowed as error:
+        raise _refuse(command, str(error)) from None
+    _check_operands(command, program, tuple(map(str, given)))
+    for word in given:
         _check_path(command, word)
 
 
-def _operands(command: Command, options: Options) -> list[str | Glob]:
-    """The words that are neither options nor their values. Refuses an option that is not on the list."""
-    operands: list[str | Glob] = []
-    words = list(command.argv[1:])
-    plain = False
-    while words:
-        word = words.pop(0)
-        if plain or isinstance(word, Glob) or word in ("", "(", ")", "-") or not word.startswith(("-", "+")):
-            if word == "-":
-                raise _refuse(command, "reading stdin as a file")
-            if command.argv[0] != "find" or word not in ("(", ")"):
-                operands.append(word)
-        elif word == "--":
-            plain = True
-        elif word not in options:
-            raise _refuse(command, f"the option {word!r} of {command.argv[0]} is not on the list")
-        elif (form := options[word]) is not None:
-            value = words.pop(0) if words else None
-            if not isinstance(value, str) or not form.match(value):
-                raise _refuse(command, f"the value {value!r} of {word} is not of an allowed form")
-    return operands
+def _check_operands(command: Command, program: str, given: tuple[str, ...]) -> None:
+    argv = command.argv
+    if program == "sed" and (argv[1:2] != ("-n",) or argv.count("-n") != 1):
+        # Else sed takes its first file for the script, and a script can write and run.
+        raise _refuse(command, "sed's script must come with -n, once and first")
+    if program == "grep" and "-e" not in argv:
+        raise _refuse(command, "grep's pattern must come with -e")
+    if program in _ON_NOTHING and given:
+        raise _refuse(command, f"{program} takes no operands here")
+    if program in _ON_FILES and not given:
+        raise _refuse(command, f"{program} without a file")
+    for path in given:
+        if program in _ON_FILES and not path.startswith("/"):
+            raise _refuse(command, f"{path!r} is not an absolute path")
+        if program == "find" and "-maxdepth" not in argv and any(map(_BROAD.match, names_of(path))):
+            raise _refuse(command, f"a search through all of {path!r} would cost the host much")
 
 
-def _check_path(command: Command, word: str | Glob) -> None:
+def _check_path(command: Command, word: Word) -> None:
     path = str(word)
-    readings = _readings(path)
+    names = names_of(path)
     content = command.argv[0] in _CONTENT
     if holds_secrets(path):
         raise _refuse(command, f"{path!r} looks like a file that holds secrets")
-    if any(_LIVE_FILE.search(form) for form in readings) and (content or not _LISTED.match(path)):
+    if any(map(_LIVE_FILE.search, names)) and (content or not _LISTED.match(path)):
         raise _refuse(command, f"reading {path!r} can block or act")
-    if any(_ENVIRON.search(form) for form in readings) and (
+    if any(map(_ENVIRON.search, names)) and (
         command.argv[0] != "cat" or len(command.argv) != 2 or isinstance(word, Glob)
     ):
         raise _refuse(command, "an environment is read by `cat` alone, so that redaction sees it whole")
-    if isinstance(word, Glob) and content and (example := _could_name(readings[2])):
+    if isinstance(word, Glob) and content and (example := _could_name(names[2])):
         raise _refuse(command, f"the pattern {path!r} could stand for {example}")
 
 
@@ -221,68 +207,9 @@ def _could_name(path: str) -> str:
             names = _SECRET_NAMES + (_LIVE_NAMES if top == "sys" else ())
         elif place == 1 and top == "proc":
             names = ()
-        if found := next((name for name in names if _matches(name, parts[place])), ""):
+        if found := next((name for name in names if expands_to(parts[place], name)), ""):
             return found
     return ""
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """Whether the shell expands the pattern to this name: a dot in front is matched by a dot only."""
-    if name.startswith(".") and not pattern.startswith("."):
-        return False
-    return fnmatch.fnmatchcase(name, pattern)
-
-
-def _no_operands(command: Command, operands: list[str | Glob]) -> None:
-    if operands:
-        raise _refuse(command, f"{command.argv[0]} takes no operands here")
-
-
-def _files_only(command: Command, operands: list[str | Glob]) -> None:
-    """Programs that would read stdin, or everything, when no file is named."""
-    if not operands:
-        raise _refuse(command, f"{command.argv[0]} without a file")
-    for word in operands:
-        if not str(word).startswith("/"):
-            raise _refuse(command, f"{str(word)!r} is not an absolute path")
-
-
-def _sed(command: Command, operands: list[str | Glob]) -> None:
-    """Without its script after -n, sed takes the first file for one, and a script can write and run."""
-    if command.argv[1:2] != ("-n",) or command.argv.count("-n") != 1:
-        raise _refuse(command, "sed's script must come with -n, once and first")
-    _files_only(command, operands)
-
-
-def _find(command: Command, operands: list[str | Glob]) -> None:
-    _files_only(command, operands)
-    for word in operands:
-        if "-maxdepth" not in command.argv and any(_BROAD.match(form) for form in _readings(str(word))):
-            raise _refuse(command, f"a search through all of {str(word)!r} would cost the host much")
-
-
-def _grep(command: Command, operands: list[str | Glob]) -> None:
-    if "-e" not in command.argv:
-        raise _refuse(command, "grep's pattern must come with -e")
-    _files_only(command, operands)
-
-
-_EXTRA: dict[str, Callable[[Command, list[str | Glob]], None]] = {
-    "cat": _files_only,
-    "head": _files_only,
-    "tail": _files_only,
-    "wc": _files_only,
-    "sed": _sed,
-    "grep": _grep,
-    "find": _find,
-    "ls": _files_only,
-    "readlink": _files_only,
-    "stat": _files_only,
-    "uname": _no_operands,
-    "id": _no_operands,
-    "hostname": _no_operands,
-    "date": _no_operands,
-}
 
 
 def _check_http(request: HttpRequest) -> None:

@@ -404,7 +404,6 @@ def judge(
         probe=step.probe.name(),
         host=host,
         status="incomplete" if gaps else "done",
-        settings=tuple((s.name, getattr(step.probe, s.name)) for s in probes.settings(type(step.probe))),
         reasons=tuple(f"{gap.subject}: {gap.reason}" for gap in gaps),
         facts=tuple(facts),
     )

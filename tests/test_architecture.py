@@ -18,6 +18,7 @@ EDGES = {
 FLOORS = (
     {"errors", "blocks", "ddprobe"},
     {"model"},
+    {"argv"},
     {"parsing", "statistics", "readonly", "redact"},
     {"facts"},
     {"engines"},
@@ -32,7 +33,7 @@ FLOORS = (
 )
 LEVEL = {room: level for level, floor in enumerate(FLOORS) for room in floor}
 PURE = {
-    "errors", "blocks", "model", "parsing", "statistics", "readonly", "redact", "engines", "facts", "evidence",
+    "errors", "blocks", "model", "argv", "parsing", "statistics", "readonly", "redact", "engines", "facts", "evidence",
     "lints", "verdicts", "probes",
 }  # fmt: skip
 WORLD = {

@@ -21,7 +21,7 @@ import pytest
 from ddprobe import __version__, probes
 from ddprobe.__main__ import main
 from ddprobe.blocks import Block, Paragraph
-from ddprobe.cli import app, flow
+from ddprobe.cli import app, flow, options, screen
 from ddprobe.errors import HostKeyChanged, Unreachable, UsageError
 from ddprobe.model import (
     Command,
@@ -43,6 +43,7 @@ from ddprobe.model import (
 from ddprobe.redact import Redactor
 from ddprobe.sessions import open_session as real_open
 from ddprobe.sessions.base import Session
+from tests.reports import HOSTILE
 
 # --- a probe and a host that need no network ---------------------------------------------------------------
 
@@ -151,6 +152,13 @@ def test_every_command_has_a_help_page(name: str, capsys: pytest.CaptureFixture[
     assert app.run([*name.split(), "--help"]) == 0
     told = capsys.readouterr().out
     assert told.startswith(f"Usage: ddprobe {name}")
+    assert (f"Example: ddprobe {name}" in told) is (name not in ("report", "lab"))
+
+
+@pytest.mark.parametrize("name", ["inspect-config", "server", "grep", "read", "probe", "hosts", "demo"])
+def test_every_look_at_hosts_takes_all_the_common_options(name: str) -> None:
+    command = app._command(name)
+    assert {spelling for parameter in command.params for spelling in parameter.opts} >= options.SPELLINGS
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)
@@ -310,6 +318,13 @@ def test_every_json_document_names_its_schema(line: str, capsys: pytest.CaptureF
     assert re.fullmatch(r"ddprobe-[a-z]+/1", json.loads(capsys.readouterr().out)["schema"])
 
 
+def test_no_json_document_acts_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    screen.dump({"says": HOSTILE})
+    told = capsys.readouterr().out
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told)
+    assert json.loads(told) == {"says": HOSTILE}
+
+
 def test_a_name_that_several_reports_have_says_how_many(capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(9):
         folder = Path("reports", f"2026-{number}-read")
@@ -456,6 +471,18 @@ def test_hosts_check_folds_the_same_trouble(
     assert "0 of 12 hosts answered" in told
 
 
+def test_hosts_check_says_who_is_missing_however_little_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert app.run(["hosts", "h", "stranger", "--check", "-q"]) == 3
+    told = capsys.readouterr().out
+    assert told == "stranger: its host key changed\n→ ask who runs it\n\n1 of 2 hosts answered.\n"
+    assert app.run(["hosts", "h", "stranger", "--check", "-v"]) == 3
+    told = capsys.readouterr().out
+    assert "── reach  h" in told
+    assert "stranger its host key changed" in told
+
+
 # --- probes ----------------------------------------------------------------------------------------------------
 
 
@@ -492,6 +519,7 @@ def test_the_demo_does_the_main_job_and_says_that_it_is_a_lab(
     for step in ("config", "server", "grep", "read"):
         assert f"── {step}  lab-" in told
     assert told.count("  complete\n") == 2
+    assert "≠" not in told, "nothing disagrees there, so no mark is explained"
     assert app.run(["demo", "--scenario", "healthy", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["lab"] is True

@@ -51,6 +51,15 @@ def test_every_example_in_the_readme_parses(example: str) -> None:
     known[name].make_context(name, words[len(name.split()) :])
 
 
+@pytest.mark.parametrize("name", commands())
+def test_every_help_page_has_an_example_that_parses(name: str) -> None:
+    command = commands()[name]
+    [example] = re.findall(r"^Example: (ddprobe .+)$", command.help or "", re.MULTILINE)
+    words = shlex.split(example)[1:]
+    assert words[: len(name.split())] == name.split()
+    command.make_context(name, words[len(name.split()) :])
+
+
 def test_every_common_option_is_in_the_readme() -> None:
     from ddprobe.cli.options import SPELLINGS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,12 @@ ALLOWED: list[tuple[Word, ...]] = [
     ("find", "/proc", "-maxdepth", "1", "-name", "[0-9]*"),
     ("ls", "-l", "/dev/null", "/proc/4711/fd"),
     ("cat", "/srv/models/tokenizer.json", "/srv/models/special_tokens_map.json", "/srv/hub/tokens.txt"),
+    ("cat", "/etc/*"),
+    ("cat", Glob("/sys/devices/system/node/node*/meminfo")),
+    ("grep", "-s", "-H", "-e", "^Model:", Glob("/proc/driver/nvidia/gpus/*/information")),
+    ("ls", "-1", "-d", Glob("/etc/*")),
+    ("readlink", "-f", "/proc/4711/fd/7"),
+    ("find", "/srv", "(", "-name", "*.py", "-o", "-name", "*.cu", ")"),
     ("cat", "/srv/it's $(here) `now`; rm -rf ~ #.py"),
 ]
 
@@ -94,6 +101,12 @@ REFUSED: list[tuple[tuple[Word, ...], str]] = [
     (("sed", "/x/e", "/srv/x"), "with -n"),
     (("sed", "-n", "1,2p;2q", "-n", "3,4p;4q", "/srv/x"), "with -n"),
     (("sed", "--", "/x/w /srv/out", "/srv/x"), "with -n"),
+    (("sed", "/srv/x", "-n", "1,2p;2q"), "with -n"),
+    (("sed",), "with -n"),
+    (("head", "/proc/1/environ"), "environment"),
+    (("stat", "-c", "%F", "/dev/sda"), "block or act"),
+    (("cat", Glob("/*/*/x/y")), "could stand for"),
+    (("cat", "(", "/srv/x"), "absolute"),
     (("find", "--", "/srv", "-delete"), "absolute"),
     (("find", "/", "-name", "x"), "cost"),
     (("find", "-L", "/proc/self/root", "-name", "x"), "cost"),
@@ -242,11 +255,30 @@ def test_http_that_acts_is_refused(method: str, path: str) -> None:
         "http://127.0.0.1:1/x",
         "ftp://h",
         "http://h:1\r\nX:1",
+        "http://h:0",
+        "http://h:99999",
+        "http://[::1",
+        "http://[:::::]:1",
     ],
 )
 def test_http_base_is_scheme_address_port(base: str) -> None:
     with pytest.raises(Refused):
         readonly.check(request(base=base))
+
+
+@pytest.mark.parametrize("cap", [-1, 0, readonly.MAX_CAP + 1])
+def test_a_cap_out_of_bounds_is_refused(cap: int) -> None:
+    for question in (Command(key="k", argv=("id", "-u"), cap=cap), request(cap=cap)):
+        with pytest.raises(Refused):
+            readonly.check(question)
+
+
+def test_the_largest_stdin_and_cap_pass_and_one_byte_more_does_not() -> None:
+    most = Command(key="k", argv=("id", "-u"), cap=readonly.MAX_CAP, stdin=bytes(readonly.MAX_STDIN))
+    readonly.check(most)
+    readonly.check(request(cap=readonly.MAX_CAP))
+    with pytest.raises(Refused):
+        readonly.check(replace(most, stdin=bytes(readonly.MAX_STDIN + 1)))
 
 
 def test_http_headers_cannot_smuggle() -> None:

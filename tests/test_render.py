@@ -158,6 +158,7 @@ def test_a_wide_table_is_folded_to_the_screen_and_loses_nothing() -> None:
         ("--context-length 262144", 16, ["--context-length", "262144"]),
         ("--speculative-num-draft-tokens 8", 20, ["--speculative-num-", "draft-tokens 8"]),
         ("/data/hub/models--org--name/snapshots", 20, ["/data/hub/models--", "org--name/snapshots"]),
+        ("[KimiK25ForConditionalGeneration]", 24, ["[KimiK25ForConditional", "Generation]"]),
         ("0123456789abcdef", 6, ["012345", "6789ab", "cdef"]),
         ("中文字很长", 4, ["中文", "字很", "长"]),
         ("  indented words", 10, ["  indented", "words"]),
@@ -295,6 +296,39 @@ def test_verbose_shows_every_finding_and_where_it_can_be_checked() -> None:
     assert "-v shows them" not in text
 
 
+@pytest.mark.parametrize(
+    "block", [Paragraph("f.py: gone since May", "bad"), Code("f.py", (), note="gone since May")]
+)
+def test_what_the_only_step_says_is_said_once(monkeypatch: pytest.MonkeyPatch, block: Block) -> None:
+    """Never of a fault, never where advice would be lost or another step stands between, never with -v."""
+    monkeypatch.setattr(render, "blocks", lambda _step: (block,))
+    found = Finding(id="A", outcome=Outcome.UNKNOWN, subject="f.py", summary="gone since May", host="g")
+    report = Report(
+        name="a",
+        version="1",
+        started=0.0,
+        hosts=(HostRecord(name="g"),),
+        steps=(StepRecord(id="s", probe="p", host="g", status="done"),),
+        findings=(found,),
+    )
+
+    def times(*changed: Finding, steps: int = 1, **options: bool) -> int:
+        more = tuple(StepRecord(id=f"s{n}", probe="p", host="g", status="done") for n in range(1, steps))
+        look = dataclasses.replace(report, findings=changed or (found,), steps=report.steps + more)
+        return shown(look, **options).count("gone since May")
+
+    assert times() == 1
+    assert "1 unknown" in shown(report)
+    assert times(dataclasses.replace(found, outcome=Outcome.INFO)) == 1
+    assert times(dataclasses.replace(found, outcome=Outcome.WARN)) == 2
+    assert times(dataclasses.replace(found, outcome=Outcome.FAIL)) == 2
+    assert times(dataclasses.replace(found, advice="ask for another")) == 2
+    assert times(found, dataclasses.replace(found, summary="not gone since May")) == 2
+    assert times(steps=2) == 3
+    assert times(verbose=True) == 2
+    assert times(quiet=True) == 1
+
+
 @pytest.mark.usefixtures("blocks")
 def test_quiet_shows_what_needs_a_look_and_the_last_line() -> None:
     lines = shown(reports.report(), quiet=True, width=400).splitlines()
@@ -309,6 +343,14 @@ def test_quiet_shows_what_needs_a_look_and_the_last_line() -> None:
         (Report(name="a", version="1", started=0.0), "✓ done"),
         (Report(name="a", version="1", started=0.0, interrupted=True), "? interrupted"),
         (Report(name="a", version="1", started=0.0, hosts=(HostRecord(name="x", error="no"),)), "✗ no host reached"),
+        (Report(name="a", version="1", started=0.0, hosts=(HostRecord(name="x", error="no"), HostRecord(name="y"))), "? not every host reached"),
+        (
+            Report(
+                name="a", version="1", started=0.0, findings=(reports.finding(Outcome.WARN),),
+                hosts=(HostRecord(name="x", error="no"), HostRecord(name="y")),
+            ),
+            "? not every host reached",
+        ),
         (Report(name="a", version="1", started=0.0, findings=(reports.finding(Outcome.PASS),)), "✓ pass"),
         (Report(name="a", version="1", started=0.0, findings=(reports.finding(Outcome.WARN),)), "! warn"),
         (Report(name="a", version="1", started=0.0, findings=(reports.finding(Outcome.UNKNOWN),)), "? unknown"),

@@ -16,7 +16,7 @@ FILE = "srt/speculative/dflash_worker_v2.py"
 RANGES = "33-44,137-164"
 
 
-@with_options("reports", "json", "fail_on", "timeout", "no_color", "quiet", "verbose", "debug")
+@with_options()
 def demo(
     options: Options,
     scenario: Annotated[
@@ -29,7 +29,9 @@ def demo(
     """The main job against a lab host inside this process: inspect-config, server, grep, read, report.
 
     Needs no GPU, no network and no set-up. The lab's files, processes and numbers are made up, and every output of
-    it says so.
+    it says so. It takes the options of every look at hosts; the lab's host is the only one, whatever --hosts says.
+
+    Example: ddprobe demo --scenario healthy
     """
     from ddprobe import lab
     from ddprobe.model import Step

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @with_options("hosts_file", "reports", "json", "fail_on", "no_color", "quiet", "verbose", "debug")
 def doctor(options: Options) -> int:
-    """This laptop: agent, keys, known_hosts, config files, package versions; what would fail, and why."""
+    """This laptop: agent, keys, known_hosts, config files, package versions; what would fail, and why.
+
+    Example: ddprobe doctor --hosts hosts.yaml
+    """
     from ddprobe.cli import checks
     from ddprobe.model import FAIL_ON, Outcome
     from ddprobe.sessions.sshconfig import home

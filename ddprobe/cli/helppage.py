@@ -25,7 +25,7 @@ def of_program(about: str, sections: Iterable[tuple[str, Iterable[tuple[str, str
 
 
 def of_command(command: Any, context: Any) -> str:
-    """The page of one command: usage, what it does, arguments, options."""
+    """The page of one command: usage, what it does, an example, arguments, options."""
     from rich.text import Text
 
     options = [p for p in command.get_params(context) if p.param_type_name == "option" and not p.hidden]
@@ -33,7 +33,9 @@ def of_command(command: Any, context: Any) -> str:
     pieces = " ".join([*(_metavar(argument) for argument in arguments), "[OPTIONS]"])
     parts: list[Any] = [_usage(context.command_path, pieces)]
     for paragraph in (command.help or "").split("\n\n"):
-        parts += [Text(" ".join(paragraph.split())), ""]
+        about = Text(" ".join(paragraph.split()))
+        about.highlight_regex(r"^Example:", "yellow")
+        parts += [about, ""]
     if arguments:
         parts.append(
             _box("Arguments", [(Text(_metavar(a), "bold cyan"), Text(a.help or "")) for a in arguments])
@@ -75,7 +77,8 @@ def _option(option: Any) -> tuple[Any, Any]:
         name.append(f" {option.metavar}", "yellow not bold")
     text = Text(option.help or "")
     if isinstance(option.default, str) and option.default:
-        text.append(f" [{option.default}]", "dim")
+        text.append(f" [{option.default}]")
+    text.highlight_regex(r"\[\S+\]$", "dim")
     return name, text
 
 

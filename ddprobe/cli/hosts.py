@@ -29,6 +29,8 @@ def hosts(
     """The hosts file; with --check connects to each host: reachable, latency, host key, engine found.
 
     Without HOST it is about every host of the file.
+
+    Example: ddprobe hosts @blackwell --check
     """
     known = targets.load(options)
     if not hosts and known is None:
@@ -49,7 +51,7 @@ def hosts(
         targets.limited(chosen, options),
         steps,
         options,
-        view=lambda report, folder: _checked(report, folder, options),
+        view=None if options.verbose else lambda report, folder: _checked(report, folder, options),
     )
 
 
@@ -113,7 +115,7 @@ def _checked(report: Report, folder: Path, options: Options) -> None:
 
     rows = tuple(_row(report, record) for record in report.hosts if not record.error)
     shown: list[Any] = []
-    if rows:
+    if rows and not options.quiet:
         shown.append(Table(("host", "system", "round trip", "host key", "engines", "GPUs"), rows))
     shown += [
         Paragraph(f"{found.host}: {found.subject}: {found.summary}", "warn")
@@ -123,7 +125,7 @@ def _checked(report: Report, folder: Path, options: Options) -> None:
     shown += [
         Paragraph(f"{record.name}: {note}", "dim")
         for record in report.hosts
-        if record.connection is not None
+        if record.connection is not None and not options.quiet
         for note in record.connection.notes
     ]
     troubles: dict[tuple[str, str], list[HostRecord]] = {}
@@ -137,11 +139,10 @@ def _checked(report: Report, folder: Path, options: Options) -> None:
             first = f"{names}: {error}"
         shown.append(Paragraph(first + (f"\n→ {advice}" if advice else ""), "bad"))
     reached = f"{len(rows)} of {count(len(report.hosts), 'host')} answered."
-    last = [
-        Paragraph(reached, "good" if len(rows) == len(report.hosts) else "warn"),
-        Paragraph(f"report  {folder}", "dim"),
-    ]
-    screen.draw(last[:1] if options.quiet else [*shown, *last], options)
+    shown.append(Paragraph(reached, "good" if len(rows) == len(report.hosts) else "warn"))
+    if not options.quiet:
+        shown.append(Paragraph(f"report  {folder}", "dim"))
+    screen.draw(shown, options)
 
 
 def _nameless(record: HostRecord) -> str:

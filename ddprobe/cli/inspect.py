@@ -25,6 +25,8 @@ def inspect_config(
 
     What is not given is found: the running server, its arguments, the Hugging Face cache. The report says what was
     found, and from what.
+
+    Example: ddprobe inspect-config gpu1 --drafter z-lab/Kimi-K2.6-DFlash
     """
     from ddprobe.model import Step
     from ddprobe.probes.draft.config import DraftConfig

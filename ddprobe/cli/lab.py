@@ -27,7 +27,10 @@ def up(
         typer.Option("--scenario", metavar="NAME", help="Which; `ddprobe lab scenarios` lists them."),
     ] = None,
 ) -> int:
-    """Start a lab host and say how to reach it; Ctrl-C ends it."""
+    """Start a lab host and say how to reach it; Ctrl-C ends it.
+
+    Example: ddprobe lab up --scenario healthy
+    """
     from ddprobe import lab
     from ddprobe.blocks import Pairs, Paragraph
 
@@ -69,7 +72,10 @@ def up(
 @command("scenarios", "What the lab can play.")
 @with_options("json", "no_color", "debug")
 def scenarios(options: Options) -> int:
-    """What the lab can play."""
+    """What the lab can play.
+
+    Example: ddprobe lab scenarios
+    """
     from ddprobe import lab
     from ddprobe.blocks import Table
 

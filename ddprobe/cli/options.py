@@ -39,7 +39,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
     ),
     "reports": (
         Annotated[
-            str | None, typer.Option("--reports", metavar="DIR", help="Where reports are kept [./reports].")
+            str | None, typer.Option("--reports", metavar="DIR", help="Where reports are kept. [./reports]")
         ],
         None,
     ),
@@ -59,7 +59,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "timeout": (
         Annotated[
             str | None,
-            typer.Option("--timeout", metavar="S", help="Seconds that one question to a host may take [25]."),
+            typer.Option("--timeout", metavar="S", help="Seconds that one question to a host may take. [25]"),
         ],
         None,
     ),

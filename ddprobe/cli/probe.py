@@ -8,6 +8,7 @@ import typer
 
 from ddprobe.cli import flow, targets
 from ddprobe.cli.options import Hosts, Options, with_options
+from ddprobe.cli.plain import nearest
 from ddprobe.errors import UsageError
 
 
@@ -23,7 +24,10 @@ def probe(
         typer.Option("--set", metavar="K=V", help="A setting of the probe; may be given several times."),
     ] = None,
 ) -> int:
-    """Run any probe by name. `ddprobe probes NAME` shows its settings."""
+    """Run any probe by name. `ddprobe probes NAME` shows its settings.
+
+    Example: ddprobe probe source.grep gpu1 --set pattern=mask_token --set limit=20
+    """
     from ddprobe import probes
     from ddprobe.model import Step
 
@@ -34,7 +38,6 @@ def probe(
 
 def settings_of(kind: Any, words: Any) -> dict[str, Any]:
     """`k=v` words as values of the probe's own types. Raises `UsageError` for a name or value it does not take."""
-    import difflib
     from dataclasses import MISSING
 
     from ddprobe import probes
@@ -47,11 +50,8 @@ def settings_of(kind: Any, words: Any) -> dict[str, Any]:
         if not equals:
             raise UsageError(f"--set {word!r} has no value", "write --set name=value")
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             allowed = f"it has {', '.join(known)}" if known else "it has none"
-            raise UsageError(
-                f"{kind.name()} has no setting {name!r}", f"did you mean {near[0]}?" if near else allowed
-            )
+            raise UsageError(f"{kind.name()} has no setting {name!r}", nearest(name, known) or allowed)
         given[name] = value(known[name].type, text, f"--set {name}")
     missing = [name for name, setting in known.items() if setting.default is MISSING and name not in given]
     if missing:

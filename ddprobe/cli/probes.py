@@ -18,7 +18,10 @@ def probes_command(
         typer.Argument(metavar="[NAME]", show_default=False, help="Show this probe's manual page."),
     ] = None,
 ) -> int:
-    """The named probes; with NAME, one probe's manual page: what it runs on a host, settings, findings."""
+    """The named probes; with NAME, one probe's manual page: what it runs on a host, settings, findings.
+
+    Example: ddprobe probes source.read
+    """
     from ddprobe import probes
 
     kinds = [probes.load(one) for one in ([name] if name else probes.names())]

@@ -24,7 +24,10 @@ app, command = family("report", "List and show what was found before.")
 @command("list", "The reports of a folder, newest first.")
 @with_options("reports", "json", "no_color", "debug")
 def list_reports(options: Options) -> int:
-    """The reports of a folder, newest first."""
+    """The reports of a folder, newest first.
+
+    Example: ddprobe report list --reports reports
+    """
     from ddprobe import store
 
     folder = flow.reports_folder(options)
@@ -88,7 +91,10 @@ def show(
         bool, typer.Option("--markdown", help="Print it as Markdown, for a ticket or chat.")
     ] = False,
 ) -> int:
-    """One report, again; the newest without a name. Also one whose run was killed."""
+    """One report, again; the newest without a name. Also one whose run was killed.
+
+    Example: ddprobe report show inspect-config --markdown
+    """
     from ddprobe import store
 
     folder = _folder(report, flow.reports_folder(options))

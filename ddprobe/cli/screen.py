@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,7 +42,9 @@ def show_json(report: Report) -> None:
 
 def dump(document: Any) -> None:
     """What is no report, as JSON."""
-    _write(json.dumps(document, indent=2, ensure_ascii=False))
+    from ddprobe import reportjson
+
+    _write(reportjson.text(document, indent=2))
 
 
 def show_markdown(report: Report) -> None:

@@ -39,6 +39,8 @@ def grep(
     """Search the source of the engine as it is installed on the host, not a copy of it.
 
     Hits are grouped by file, with the enclosing function or class; ranges to read on are proposed.
+
+    Example: ddprobe grep 'commit_lens|accept' gpu1 --in 'srt/speculative/*' -C 3
     """
     from ddprobe.model import Step
     from ddprobe.probes.source.grep import SourceGrep
@@ -79,6 +81,8 @@ def read(
     """Read line ranges or whole functions of the installed source; each range says how it ended.
 
     The file is read on the host, never here. A range is complete, cut, past the end, or has a reason why not.
+
+    Example: ddprobe read dflash_worker_v2.py:212-219,2485-2500 gpu1
     """
     from ddprobe.model import Step
     from ddprobe.parsing import line_ranges

@@ -55,6 +55,9 @@ def layers(config: ModelConfig, version: str = "") -> Layers:
     if "sliding_window" in dict(config.overridden):
         dropped = False
     window = None if dropped else config.sliding_window
+    if window is None and _is_nemotron(config):
+        own = dict(config.extra).get("dflash_config.swa_window_size")
+        window = own if isinstance(own, int) else None
     if before(version, LAYER_TYPES_SINCE):
         old = (FULL,) * count if count is not None else None
         return Layers(old, None, f"SGLang before {LAYER_TYPES_SINCE}, which runs every layer full")
@@ -75,6 +78,21 @@ def layers(config: ModelConfig, version: str = "") -> Layers:
         )
     full = (FULL,) * count if count is not None else None
     return Layers(full, window, "SGLang's default: every layer full")
+
+
+def _is_nemotron(config: ModelConfig) -> bool:
+    """The published Nemotron 3.5 drafters: the only ones whose own `swa_window_size` SGLang reads."""
+    own = dict(config.extra)
+    ids, aux = config.target_layer_ids or (), config.aux_hidden_state_layer_ids or ()
+    return (
+        bool({"DFlashDraftModel", "Qwen3DSparkModel"} & set(config.architectures))
+        and own.get("has_embed_tokens") is True
+        and not own.get("has_lm_head")
+        and "W4A16_NVFP4" in config.quantization
+        and bool(ids)
+        and tuple(each + 1 for each in ids) == aux
+        and own.get("dflash_config.sample_from_anchor", own.get("sample_from_anchor")) is False
+    )
 
 
 def fallback_layer_ids(target_layers: int, draft_layers: int) -> tuple[int, ...] | None:

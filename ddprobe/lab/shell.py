@@ -47,7 +47,7 @@ MAX_SCRIPT = 64 * 1024 * 1024
 PIPE = 64 * 1024
 
 _MARKED = r"M='([\w-]+)''([\w-]+)'"
-_READY = 'echo "$M ready $S" >&7\n'
+_READY = 'echo "$M ready $S$L" >&7\n'
 _DONE = 'echo "$M done" >&7; }\n'
 _PREAMBLE = re.compile(rf"\A\n.*\nT=([\w-]+)\n.*\n{_MARKED}\n{re.escape(_READY)}\Z", re.DOTALL)
 _SCRIPT = re.compile(

@@ -1,4 +1,4 @@
-"""Lints: one subject a file, one function each: facts in, findings out."""
+"""Lints: one subject a file, one function a lint: facts in, findings out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from ddprobe.model import Fact, Finding
 
 
 def judge(facts: Sequence[Fact]) -> list[Finding]:
-    """What every lint finds in the facts of one step on one host, in the order of the lints' ids."""
-    if not facts:
-        return []
-    from ddprobe.lints.table import SUBJECTS
+    """What every lint finds in the facts of one step on one host: server by server, in the order of the ids."""
+    from ddprobe.lints.served import put_together
 
-    return [finding for subject in SUBJECTS for finding in subject(facts)]
+    servers = put_together(facts)
+    if not servers:
+        return []
+    from ddprobe.lints.table import LINTS
+
+    return [finding for served in servers for lint in LINTS if (finding := lint.look(served)) is not None]

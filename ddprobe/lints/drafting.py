@@ -9,6 +9,7 @@ from ddprobe.lints.lint import (
     drafter,
     fail,
     fine,
+    flag_of,
     lint,
     need,
     speculates_on_sglang,
@@ -19,6 +20,8 @@ from ddprobe.lints.served import Served, config_cite
 from ddprobe.parsing.version import before
 
 _HOOK = "sglang 0.5.23 srt/arg_groups/speculative_hook.py"
+_TARGET_BACKENDS = ("prefill_attention_backend", "attention_backend")
+_WINDOW, _OLD_WINDOW = "speculative_draft_window_size", "speculative_dflash_draft_window_size"
 
 
 def _dflash(served: Served) -> bool:
@@ -43,7 +46,7 @@ def tree(served: Served) -> Judgement:
         }
     )
     if "DDTREE" in served.algorithm or flags:
-        said = served.algorithm if "DDTREE" in served.algorithm else "--" + flags[0].replace("_", "-")
+        said = served.algorithm if "DDTREE" in served.algorithm else flag_of(flags[0])
         return warn(
             f"a DDTree draft tree is on ({said}): it forces the triton backend, page_size 1 and no overlap",
             "compare with chain DFLASH (no tree) on another attention backend",
@@ -60,24 +63,18 @@ def tree(served: Served) -> Judgement:
     applies=_dflash,
 )
 def draft_backend(served: Served) -> Judgement:
-    name = next(
-        (
-            name
-            for name in (
-                "speculative_draft_attention_backend", "prefill_attention_backend", "attention_backend",
-            )
-            if isinstance(served.chosen(name), str)
-        ),
-        "",
-    )  # fmt: skip
+    # As resolved, the draft's own argument is what came of it; the other two are what it would be taken from.
+    own = "speculative_draft_attention_backend"
+    asked = ((own, served.chosen(own)), *((name, served.arg(name)) for name in _TARGET_BACKENDS))
+    name, backend = next(((name, value) for name, value in asked if isinstance(value, str)), ("", ""))
     if not name:
         return fine("no attention backend is asked for: SGLang chooses one that drafts")
-    backend, cites = str(served.chosen(name)), served.arg_cite(name)
+    cites = served.arg_cite(name)
     fallback = "set --speculative-draft-attention-backend flashinfer (or fa3, fa4, triton) yourself"
     if backend not in sglang_reading.DRAFT_BACKENDS:
         return warn(
-            f"the DFLASH draft worker does not take attention backend {backend!r} (1 of "
-            f"{len(sglang_reading.DRAFT_BACKENDS)} is needed) and falls back to another",
+            f"the DFLASH draft worker does not take attention backend {backend!r}, only "
+            f"{', '.join(sglang_reading.DRAFT_BACKENDS)}: it falls back to flashinfer (on ROCm and XPU to triton)",
             fallback,
             cites,
         )
@@ -85,7 +82,8 @@ def draft_backend(served: Served) -> Judgement:
         types = set(sglang_reading.layers(served.drafter, served.version).types or ())
         if types != {SLIDING} and served.drafter.is_causal is not True:
             return warn(
-                "the DFLASH draft worker takes trtllm_mha only where all layers slide or is_causal is true, and falls back",
+                "the DFLASH draft worker takes trtllm_mha only where all layers slide or is_causal is true: it falls back "
+                "to flashinfer (to fa4 on SM100)",
                 fallback,
                 cites,
                 config_cite(served.drafter, "layer_types", "is_causal"),
@@ -101,18 +99,14 @@ def draft_backend(served: Served) -> Judgement:
     applies=_dflash,
 )
 def draft_window(served: Served) -> Judgement:
-    window = served.number("speculative_draft_window_size")
-    flag = "speculative_draft_window_size"
+    flag, window = _window(served)
     if window is None:
-        flag = "speculative_dflash_draft_window_size"
-        window = served.number(flag)
-    if window is None:
-        return fine("no draft window is set: no layer is cut", ())
+        return fine("no draft window is set: no layer is cut")
     config = drafter(served)
     layers = sglang_reading.layers(config, served.version)
     types = need(layers.types, "the drafter's layers")
     cites = (*served.arg_cite(flag), *config_cite(config, "layer_types", "sliding_window"))
-    said = f"--{flag.replace('_', '-')} {window}"
+    said = f"{flag_of(flag)} {window}"
     if FULL in types:
         return warn(
             f"{said} trims all {len(types)} layers, the {types.count(FULL)} full one{'s' * (types.count(FULL) > 1)} "
@@ -137,24 +131,25 @@ def draft_window(served: Served) -> Judgement:
     applies=_dflash,
 )
 def draft_window_holds_block(served: Served) -> Judgement:
-    window = served.number("speculative_draft_window_size")
+    flag, window = _window(served)
     if window is None:
-        return fine("no draft window is set", ())
-    block = served.number("speculative_num_draft_tokens")
-    if block is None:
-        block = served.drafter.block_size if served.drafter is not None else None
-    block = need(block, "the block size served")
-    cites = (
-        *served.arg_cite("speculative_draft_window_size"),
-        *served.arg_cite("speculative_num_draft_tokens"),
-    )
+        return fine("no draft window is set")
+    block = need(served.block_size(), "the block size served")
+    cites = (*served.arg_cite(flag), *served.arg_cite("speculative_num_draft_tokens"))
+    said = f"{flag_of(flag)} {window}"
     if window < block:
         return fail(
-            f"--speculative-draft-window-size {window} is smaller than a block of {block}: the server raises",
+            f"{said} is smaller than a block of {block}: the server raises",
             f"set it to {block} or more, or drop it",
             cites,
         )
-    return fine(f"--speculative-draft-window-size {window} holds a block of {block}", cites)
+    return fine(f"{said} holds a block of {block}", cites)
+
+
+def _window(served: Served) -> tuple[str, int | None]:
+    """The draft window, under the name it was given by."""
+    name = _WINDOW if served.number(_WINDOW) is not None else _OLD_WINDOW
+    return name, served.number(name)
 
 
 @lint(
@@ -165,25 +160,24 @@ def draft_window_holds_block(served: Served) -> Judgement:
     applies=_dflash,
 )
 def old_flag(served: Served) -> Judgement:
-    old = "speculative_dflash_draft_window_size"
-    if served.given is None or served.given.get(old) is None:
-        return fine("the draft window's old flag is not used", ())
-    cites = served.arg_cite(old)
-    advice = "write --speculative-draft-window-size"
+    if served.given is None or served.given.get(_OLD_WINDOW) is None:
+        return fine("the draft window's old flag is not used")
+    cites = served.arg_cite(_OLD_WINDOW)
+    old, advice = flag_of(_OLD_WINDOW), f"write {flag_of(_WINDOW)}"
     has = before(served.version, OLD_WINDOW_FLAG_UNTIL)
     if has is None:
         return unknown(
-            f"--speculative-dflash-draft-window-size is gone since {OLD_WINDOW_FLAG_UNTIL}; the version is not known",
+            f"{old} is gone since {OLD_WINDOW_FLAG_UNTIL}; the version is not known",
             advice,
             cites,
         )
     if not has:
         return fail(
-            f"--speculative-dflash-draft-window-size is gone since {OLD_WINDOW_FLAG_UNTIL}; this is {served.version}",
+            f"{old} is gone since {OLD_WINDOW_FLAG_UNTIL}; this is {served.version}",
             advice,
             cites,
         )
-    return fine(f"SGLang {served.version} still has --speculative-dflash-draft-window-size", cites)
+    return fine(f"SGLang {served.version} still has {old}", cites)
 
 
 LINTS = (tree, draft_backend, draft_window, draft_window_holds_block, old_flag)

@@ -8,6 +8,7 @@ from ddprobe.lints.lint import (
     Judgement,
     fail,
     fine,
+    flag_of,
     lint,
     need,
     note,
@@ -103,9 +104,9 @@ def verify_kernel(served: Served) -> Judgement:
     applies=lambda served: speculates_on_sglang(served) and served.arg("device") != "cpu",
 )
 def cuda_graphs(served: Served) -> Judgement:
-    for name in ("disable_cuda_graph", "disable_decode_cuda_graph", "enforce_eager"):
+    for name in ("disable_cuda_graph", "disable_decode_cuda_graph"):
         if served.switched_on(name):
-            flag = f"--{name.replace('_', '-')}"
+            flag = flag_of(name)
             return fail(
                 f"{flag} is on: every step is launched kernel by kernel",
                 f"drop {flag}",
@@ -131,7 +132,7 @@ def cuda_graphs(served: Served) -> Judgement:
     running = served.number("max_running_requests")
     if isinstance(most, int) and running is not None and most < running:
         return warn(
-            f"--{name.replace('_', '-')} {most} is below max_running_requests {running}: larger batches run eagerly",
+            f"{flag_of(name)} {most} is below max_running_requests {running}: larger batches run eagerly",
             f"raise it to {running}",
             served.arg_cite(name),
             served.arg_cite("max_running_requests"),

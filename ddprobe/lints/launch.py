@@ -6,6 +6,7 @@ from ddprobe.lints.lint import (
     Judgement,
     fail,
     fine,
+    flag_of,
     lint,
     need,
     note,
@@ -67,7 +68,7 @@ def eagle_knobs(served: Served) -> Judgement:
     names = ("speculative_eagle_topk", "speculative_num_steps")
     odd = {name: served.chosen(name) for name in names if served.chosen(name) not in (None, 1)}
     if odd:
-        said = " and ".join(f"--{name.replace('_', '-')} {value}" for name, value in odd.items())
+        said = " and ".join(f"{flag_of(name)} {value}" for name, value in odd.items())
         return note(
             f"{said}: {served.algorithm} overrides them to 1", "drop them", served.arg_cite(next(iter(odd)))
         )

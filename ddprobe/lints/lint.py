@@ -10,17 +10,16 @@ A field that is not known ends the function through `need`, and the finding is *
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ddprobe.facts import ModelConfig
-from ddprobe.lints.served import Served, put_together
-from ddprobe.model import Cite, Fact, Finding, Outcome
+from ddprobe.lints.served import Served
+from ddprobe.model import Cite, Finding, Outcome
 
 T = TypeVar("T")
 Measure = str | int | float | bool | None
-Subject = Callable[[Sequence[Fact]], list[Finding]]
 
 
 class NotKnown(Exception):
@@ -88,20 +87,6 @@ def lint(
     return wrap
 
 
-def subject_of(lints: Sequence[Lint]) -> Subject:
-    """One function over the facts of a step for a subject's lints."""
-
-    def judge(facts: Sequence[Fact]) -> list[Finding]:
-        return [
-            finding
-            for served in put_together(facts)
-            for each in lints
-            if (finding := each.look(served)) is not None
-        ]
-
-    return judge
-
-
 def need(value: T | None, what: str) -> T:
     """The value, or the end of the lint as *unknown*."""
     if value is None:
@@ -146,6 +131,11 @@ def _judgement(
 ) -> Judgement:
     flat = tuple(cite for group in cites for cite in group)
     return Judgement(outcome, summary, flat, advice, tuple(measured.items()))
+
+
+def flag_of(name: str) -> str:
+    """An SGLang argument as one types it."""
+    return f"--{name.replace('_', '-')}"
 
 
 def drafts(served: Served) -> bool:

@@ -130,11 +130,11 @@ def mask_token(served: Served) -> Judgement:
             return fail(f"mask_token_id {mask} is also the {name}", right, cite)
     if published and published.mask_token_id not in (None, mask):
         return fail(f"mask_token_id {mask} is not the published {card}", right, cite)
-    need(vocabulary, "the target's vocab_size")
+    vocabulary = need(vocabulary, "the target's vocab_size")
     special = (other.special_token_ids if other is not None else None) or ()
     tokens = beside_cite(other, "$.added_tokens_decoder")
     # Most tokenizers add their special tokens behind the ordinary ones; a few have some of them in front.
-    behind = [each for each in special if each > (vocabulary or 0) // 2]
+    behind = [each for each in special if each > vocabulary // 2]
     if behind and mask < min(behind) and mask not in special:
         return warn(
             f"mask_token_id {mask} is ordinary text: the target's special tokens begin at {min(behind)}",
@@ -184,8 +184,7 @@ def mask_embedding(served: Served) -> Judgement:
     cites = beside_cite(config, "files")
     if "mask_embedding.pt" not in config.files:
         return fine("no mask_embedding.pt lies beside the drafter's config.json", cites)
-    hub = "/snapshots/" in config.path and "/snapshots/" not in config.reference and config.reference != ""
-    if hub and not config.reference.startswith(("/", ".", "~")):
+    if "/snapshots/" in config.path and config.reference[:1] not in ("", "/", ".", "~"):
         return warn(
             f"mask_embedding.pt lies beside the drafter, but it is served as the hub id {config.reference}: SGLang "
             "merges it from a local folder only (0 of 1 files merged)",
@@ -261,19 +260,26 @@ def block_size(served: Served) -> Judgement | None:
 def dspark_window(served: Served) -> Judgement:
     config = drafter(served)
     asked = served.number("speculative_dspark_block_size")
-    gamma = need(asked if asked is not None else config.dspark_gamma, "the drafter's gamma (block_size)")
+    gamma = asked if asked is not None else config.dspark_gamma
     cites = (
         served.arg_cite("speculative_dspark_block_size")
         if asked is not None
         else config_cite(config, "block_size")
     )
     tokens = served.number("speculative_num_draft_tokens")
+    if gamma is None:
+        taken = tokens - 1 if tokens is not None else sglang_reading.DEFAULT_DSPARK_GAMMA
+        return warn(
+            f"gamma is stated neither in config.json nor on the command line: SGLang takes {taken}",
+            "pass --speculative-dspark-block-size with the trained gamma",
+            cites,
+        )
     if tokens is None:
         return fine(f"gamma {gamma}: SGLang verifies {gamma + 1} tokens", cites)
     cites += served.arg_cite("speculative_num_draft_tokens")
     if tokens != gamma + 1:
         return fail(
-            f"--speculative-num-draft-tokens {tokens} is not gamma + 1 = {gamma + 1}",
+            f"--speculative-num-draft-tokens {tokens} is not gamma + 1 = {gamma + 1}: the server raises",
             f"drop it and set --speculative-dspark-block-size {gamma}",
             cites,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ddprobe.engines import sglang_reading
+from ddprobe.engines import TABLE, sglang_reading
 from ddprobe.engines.sglang_reading import AMPLITUDE_RATIO_SINCE
 from ddprobe.lints.lint import (
     Judgement,
@@ -24,6 +24,10 @@ from ddprobe.lints.served import Served, config_cite
 
 _YARN = ("yarn", "deepseek_yarn")
 OVERRIDE = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
+
+
+def _length_flag(served: Served) -> str:
+    return TABLE[served.engine or "sglang"].flag("context_length")
 
 
 def _engine(served: Served) -> str:
@@ -67,10 +71,15 @@ def attention_factor(served: Served) -> Judgement:
         return fine(
             f"attention_factor {rope.attention_factor:g} is ignored, and SGLang uses {used:.4f} anyway", cite
         )
-    uses = f"uses {used:.4f}" if used is not None else "uses an amplitude of its own"
+    uses = f"uses {used:.4f}" if used is not None else "uses an amplitude that depends on its version"
+    add = (
+        f"{rope.attention_factor * (rope.attn_factor or 1.0) / used:.4f}"
+        if used
+        else "(trained / SGLang's own)"
+    )
     return warn(
         f"attention_factor {rope.attention_factor:g} is ignored: SGLang reads attn_factor and {uses}",
-        "add attn_factor so that the amplitude becomes the trained one; removing it undoes that",
+        f"set attn_factor {add} in {config.place('rope')}, and measure acceptance with and without it",
         cite,
         attention_factor=rope.attention_factor,
     )
@@ -161,7 +170,7 @@ def rope_reach(served: Served) -> Judgement:
     if reach < context:
         return warn(
             f"RoPE reaches {reach} = {factor:g} × {original} tokens; {origin} goes beyond",
-            f"serve with --context-length {reach} or accept decay past it",
+            f"serve with {_length_flag(served)} {reach} or accept decay past it",
             cites,
             context_cites,
         )
@@ -195,9 +204,7 @@ def length(served: Served) -> Judgement:
         then = "past it drafts are made at positions it was not trained for"
     return fail(
         f"the drafter's {mine} positions end before {origin}: {then}",
-        f"serve with --context-length {mine} and unset {OVERRIDE}"
-        if served.on_sglang
-        else "cap the context served",
+        f"serve with {_length_flag(served)} {mine}" + (f" and unset {OVERRIDE}" if served.on_sglang else ""),
         cites,
         drafter=mine,
         served=context,

@@ -122,6 +122,14 @@ class Served:
             return length, f"the target's own length {length}", config_cite(self.target, "context_length")
         return None, "", ()
 
+    def block_size(self) -> int | None:
+        """Tokens in a block as the server was asked for them, else as the drafter was trained; None when neither says."""
+        asked = None
+        if self.engine == "sglang":
+            asked = self.number("speculative_num_draft_tokens")
+            asked = self.number("speculative_dflash_block_size") if asked is None else asked
+        return asked if asked is not None or self.drafter is None else self.drafter.block_size
+
     def target_layers(self) -> int | None:
         """Layers that a tap may name: a looped target counts each pass."""
         if self.target is None or self.target.num_hidden_layers is None:

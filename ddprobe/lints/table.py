@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddprobe.lints import drafting, environment, kernels, launch, pairing, positions, taps, weights, windows
-from ddprobe.lints.lint import Lint, subject_of
+from ddprobe.lints.lint import Lint
 
 LINTS: tuple[Lint, ...] = tuple(
     sorted(
@@ -25,8 +25,6 @@ LINTS: tuple[Lint, ...] = tuple(
         key=lambda lint: lint.id,
     )
 )
-
-SUBJECTS = (subject_of(LINTS),)
 
 
 def describe() -> dict[str, str]:

@@ -14,8 +14,18 @@ from ddprobe.lints.lint import (
 )
 from ddprobe.lints.served import Served, beside_cite, config_cite
 
-_ONLINE = ("fp8", "w8a8_int8", "w8a8_fp8", "torchao")
-"""Methods that quantise plain weights while loading; every other one needs a checkpoint made for it."""
+_ONLINE = (
+    "fp8",
+    "mxfp8",
+    "w8a8_int8",
+    "w8a8_fp8",
+    "bitsandbytes",
+    "modelopt_fp4",
+    "nvfp4_online",
+    "quark_mxfp4",
+)
+"""Methods that take plain weights and quantise them while loading; every other one raises without a file of its own
+(sglang 0.5.23 srt/model_loader/weight_utils.py, get_quant_config)."""
 _LAYER_TENSORS = (
     "input_layernorm.weight",
     "post_attention_layernorm.weight",
@@ -57,13 +67,23 @@ def heads(served: Served) -> Judgement | None:
     query = need(config.num_attention_heads, "the drafter's num_attention_heads")
     keys = config.num_key_value_heads or query
     cites = (*config_cite(config, "num_attention_heads", "num_key_value_heads"), *served.arg_cite("tp_size"))
-    if query % tp or (keys % tp if keys >= tp else tp % keys):
+    if not _divide(query, keys, tp):
+        fitting = ", ".join(str(size) for size in (1, 2, 4, 8, 16, 32) if _divide(query, keys, size))
         return fail(
             f"{query} query and {keys} key/value heads do not divide among tp_size {tp}: the server stops at an assert",
-            "choose a --tp-size that divides both",
+            f"set --tp-size to one of {fitting}"
+            if fitting
+            else "correct the heads in the drafter's config.json",
             cites,
         )
     return fine(f"{query} query and {keys} key/value heads divide among tp_size {tp}", cites)
+
+
+def _divide(query: int, keys: int, tp: int) -> bool:
+    """Each GPU gets whole query heads, and whole key/value heads or a copy of one."""
+    if query < 1 or keys < 1 or tp < 1:
+        return False
+    return query % tp == 0 and (keys % tp == 0 if keys >= tp else tp % keys == 0)
 
 
 @lint(

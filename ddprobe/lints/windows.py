@@ -114,15 +114,15 @@ def window_set(served: Served) -> Judgement:
     cites = config_cite(config, "sliding_window", "use_sliding_window", "layer_types")
     if not sliding:
         return fine("no layer slides", config_cite(config, "layer_types"))
-    swa = dict(config.extra).get("dflash_config.swa_window_size")
+    window = sglang_reading.layers(config).window
     advice = (
         "set sliding_window to the trained window and use_sliding_window to true in the drafter's config.json"
     )
-    if config.sliding_window is None and not swa and sglang_reading.layers(config).window is None:
+    if config.sliding_window is None and window is None:
         return fail(
             f"{sliding} layers slide and sliding_window is null: SGLang raises at load", advice, cites
         )
-    if config.use_sliding_window is False and sglang_reading.layers(config).window is None:
+    if config.use_sliding_window is False and window is None:
         return fail(
             f"{sliding} layers slide and use_sliding_window is false: transformers drops sliding_window "
             f"{config.sliding_window}, and SGLang raises at load",
@@ -131,11 +131,12 @@ def window_set(served: Served) -> Judgement:
         )
     if config.use_sliding_window is False:
         return warn(
-            f"{sliding} layers slide with sliding_window {config.sliding_window}, and use_sliding_window is false",
+            f"{sliding} layers slide with sliding_window {window}, although use_sliding_window is false: this SGLang takes "
+            "the window, another reader may drop it",
             advice,
             cites,
         )
-    if sglang_reading.layers(config).window is None:
+    if window is None:
         return warn(
             f"{sliding} layers slide with sliding_window {config.sliding_window}, but use_sliding_window is absent, which "
             f"transformers' class for model_type {config.model_type!r} takes for false: it drops the window, and a "
@@ -143,7 +144,7 @@ def window_set(served: Served) -> Judgement:
             advice,
             cites,
         )
-    return fine(f"{sliding} sliding layers have sliding_window {sglang_reading.layers(config).window}", cites)
+    return fine(f"{sliding} sliding layers have sliding_window {window}", cites)
 
 
 @lint(
@@ -211,8 +212,7 @@ def window_holds_block(served: Served) -> Judgement:
     cites = config_cite(config, "sliding_window", "block_size")
     if not stated_sliding(config) or config.sliding_window is None:
         return fine("no layer slides within a stated window", cites)
-    tokens = served.number("speculative_num_draft_tokens") if served.engine == "sglang" else None
-    block = need(tokens if tokens is not None else config.block_size, "the drafter's block_size")
+    block = need(served.block_size(), "the drafter's block_size")
     if config.sliding_window < block:
         return fail(
             f"sliding_window {config.sliding_window} is smaller than a block of {block}, which cannot see itself",

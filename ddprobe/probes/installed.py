@@ -10,11 +10,11 @@ from typing import Any
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Discovered, SourcePackage
 from ddprobe.model import Asked, CommandResult, Evidence, Fact, Host
-from ddprobe.probes.discovery import Discovery, discover, understand
+from ddprobe.probes.discovery import ALSO_INSTALLED, Discovery, discover, understand
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class Chosen:
     """The package to look at, or why there is none."""
 
     package: SourcePackage | None
@@ -39,7 +39,7 @@ class Installed:
         yield from self.also
 
 
-def find(host: Host) -> Generator[Asked, Any, Installed]:
+def find(host: Host) -> Generator[Asked, Any, Chosen]:
     """Ask the host what is installed."""
     try:
         return _choose(host, (yield from discover(host)))
@@ -47,7 +47,7 @@ def find(host: Host) -> Generator[Asked, Any, Installed]:
         return _choose(host, Discovery(notes=(f"{error.key}: {error.reason}",)))
 
 
-def understood(evidence: Evidence) -> Installed:
+def understood(evidence: Evidence) -> Chosen:
     """The same from a transcript."""
     try:
         return _choose(evidence.host, understand(evidence))
@@ -55,7 +55,7 @@ def understood(evidence: Evidence) -> Installed:
         return _choose(evidence.host, Discovery(notes=(f"{error.key}: {error.reason}",)))
 
 
-def _choose(host: Host, discovery: Discovery) -> Installed:
+def _choose(host: Host, discovery: Discovery) -> Chosen:
     """The inventory's package, else a running server's, else what is installed."""
     package = next(iter(discovery.packages), None)
     given = posixpath.normpath(host.package) if host.package else ""
@@ -69,7 +69,7 @@ def _choose(host: Host, discovery: Discovery) -> Installed:
         )
     if package is None:
         notes = f" ({'; '.join(discovery.notes)})" if discovery.notes else ""
-        return Installed(
+        return Chosen(
             None,
             f"no installed engine source was found on the host{notes}; "
             "give its folder (the one that holds srt/) as `package` in the hosts file",
@@ -80,10 +80,10 @@ def _choose(host: Host, discovery: Discovery) -> Installed:
         if each.path != package.path
     ]
     elsewhere += [
-        each for each in discovery.found if each.what == "package" and each.origin == "also installed"
+        each for each in discovery.found if each.what == "package" and each.origin == ALSO_INSTALLED
     ]
     also = {each.value: each for each in elsewhere if each.value.split(" ")[0] != package.path}
-    return Installed(package, also=tuple(also.values()))
+    return Chosen(package, also=tuple(also.values()))
 
 
 def title(package: SourcePackage) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddprobe import probes, reportjson
-from ddprobe.blocks import Block, Pairs, Paragraph
+from ddprobe.blocks import Block, Code, Pairs, Paragraph
 from ddprobe.model import Fact, Finding, Outcome, Report, StepRecord
 
 LAB = "LAB: a simulated host inside this process. Nothing here was measured on real hardware."
@@ -145,6 +145,23 @@ def findings(report: Report) -> tuple[FindingView, ...]:
     return tuple(sorted(views, key=lambda view: ORDER.index(view.finding.outcome)))
 
 
+def is_said_above(view: FindingView, above: Sequence[StepView]) -> bool:
+    """Whether the one step there is already said all of it, and it is no fault: once is enough."""
+    finding = view.finding
+    if finding.outcome in (Outcome.FAIL, Outcome.WARN) or finding.advice or not finding.summary:
+        return False
+    if len({step.id for step in above}) != 1:
+        return False
+    told = (block for step in above for block in step.blocks)
+    return any(finding.summary in _sentence(block) for block in told)
+
+
+def _sentence(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        return block.text
+    return block.note if isinstance(block, Code) else ""
+
+
 def hosts_beside(report: Report, view: FindingView) -> tuple[str, ...]:
     """The hosts to name beside a finding: none when there is but one, or when they are its subject."""
     return () if len(report.hosts) < 2 or view.finding.subject == together(view.hosts) else view.hosts
@@ -198,6 +215,8 @@ def verdict_word(report: Report) -> str:
     if report.hosts and all(host.error for host in report.hosts):
         return "no host reached"
     told = report.findings and report.outcome >= Outcome.UNKNOWN
+    if not told and any(host.error for host in report.hosts):
+        return "not every host reached"
     if not told and any(step.status == "incomplete" for step in report.steps):
         return "incomplete"
     return report.outcome.label if report.findings else "done"

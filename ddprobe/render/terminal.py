@@ -6,13 +6,14 @@ broken; on a terminal, long lines go on below, indented.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ddprobe import render
 from ddprobe.blocks import Block, Paragraph
 from ddprobe.model import Finding, HostRecord, Outcome, Report
+from ddprobe.render import StepView
 from ddprobe.render.drawing import console_for, draw_block, hanging, plain, put, say
 from ddprobe.render.progress import progress
 
@@ -53,9 +54,9 @@ def show(
     if report.lab:
         say(console, render.LAB, "bold magenta")
         say(console, "")
-    if not quiet:
-        _steps(console, report)
-    _findings(console, report, verbose, quiet)
+    steps = () if quiet else render.steps(report)
+    _steps(console, steps)
+    _findings(console, report, steps, verbose, quiet)
     _hosts(console, report, verbose, quiet)
     _ending(console, report, folder, quiet)
 
@@ -78,8 +79,7 @@ def draw(
 # --- steps -------------------------------------------------------------------------------------------------
 
 
-def _steps(console: Console, report: Report) -> None:
-    views = render.steps(report)
+def _steps(console: Console, views: Sequence[StepView]) -> None:
     for view in views:
         from rich.text import Text
 
@@ -117,10 +117,12 @@ def _rule(console: Console, title: Text) -> None:
 # --- findings ----------------------------------------------------------------------------------------------
 
 
-def _findings(console: Console, report: Report, verbose: int, quiet: bool) -> None:
+def _findings(console: Console, report: Report, steps: Sequence[StepView], verbose: int, quiet: bool) -> None:
     views = render.findings(report)
-    hidden = () if verbose else (Outcome.PASS, Outcome.SKIP)
-    told = [view for view in views if view.finding.outcome not in hidden]
+    told = list(views)
+    if not verbose:
+        hidden = (Outcome.PASS, Outcome.SKIP)
+        told = [v for v in views if v.finding.outcome not in hidden and not render.is_said_above(v, steps)]
     if quiet:
         told = [
             view for view in told if view.finding.outcome in (Outcome.FAIL, Outcome.WARN, Outcome.UNKNOWN)

@@ -1,4 +1,4 @@
-"""Text made to fit a column: broken between words, a long path or option after its punctuation, else anywhere."""
+"""Text made to fit a column: broken between words; a long path, option or class name where its parts meet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 MIN_WIDTH = 6
 
-_PIECE = re.compile(r"[^/_.=,:;|-]*[/_.=,:;|-]+|[^/_.=,:;|-]+")
+_SEAM = re.compile(r"(?<=[/_.=,:;|-])(?![/_.=,:;|-])|(?<=[a-z])(?=[A-Z])")
 
 
 def widths(natural: Sequence[int], room: int) -> list[int]:
@@ -47,11 +47,11 @@ def _lines(text: str, width: int) -> Iterator[str]:
 
 
 def _broken(word: str, width: int) -> Iterator[str]:
-    """A word wider than the column, after its punctuation where that leaves no line half empty."""
+    """A word wider than the column, at its seams where that leaves no line half empty."""
     from rich.cells import cell_len, chop_cells
 
     now = ""
-    for piece in _PIECE.findall(word):
+    for piece in _SEAM.split(word):
         if cell_len(now + piece) <= width:
             now += piece
         elif cell_len(piece) <= width and cell_len(now) * 2 >= width:

@@ -57,6 +57,7 @@ class Shell:
         self.ready = False
         self.broken = False
         self.setsid = True
+        self.lacks: tuple[str, ...] = ()
         self.noise = b""
         self._outbox = bytearray()
         self._frames: deque[framing.Frame] = deque()
@@ -99,7 +100,7 @@ class Shell:
                 break
         self.noise = self.noise or self._reader.noise
         if self._reader.ready and not self.ready:
-            self.ready, self.setsid = True, self._reader.setsid
+            self.ready, self.setsid, self.lacks = True, self._reader.setsid, self._reader.lacks
 
     def answers(self) -> Iterator[framing.Frame]:
         """The answers completed and not yet taken, in order."""
@@ -145,6 +146,8 @@ class Exchange:
         """Of those that reached the host; the others may be asked again."""
         self.trouble = ""
         self.over = False
+        self.hung = False
+        """Not even the host's own clock brought an answer."""
         self._start_limit = host.connect_timeout
         self._answered = 0
         self._since, self._started = time.monotonic(), time.time()
@@ -169,10 +172,16 @@ class Exchange:
         elif self.shell.pipe.ended:
             self._break(f"the road failed before the answer was whole: {self.shell.pipe.epitaph}")
         elif time.monotonic() - self._since > self._patience():
+            self.hung = True
             self._break(
                 f"no answer within {self._patience():.0f} s: the host or the connection hangs "
                 "(a process in uninterruptible sleep cannot be ended)"
             )
+
+    @property
+    def answered(self) -> bool:
+        """At least one question was."""
+        return self._answered > 0
 
     def _patience(self) -> float:
         if not self.shell.ready:

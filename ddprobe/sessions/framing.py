@@ -30,6 +30,8 @@ STDERR_CAP = 64 * KIB
 PATH_PREFIX = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SLACK = 64 * KIB
 """What may come beyond a cap before the road is cut: the host's own cap has failed then."""
+NEEDED = ("head", "sleep")
+"""Programs without which no question can be asked: they keep the cap and the time."""
 NOISE_CAP = 1024 * KIB
 """What a login shell may print before ours answers."""
 MARKER_BYTES = 16
@@ -46,6 +48,9 @@ LC_ALL=C PATH=@PATH@:$PATH
 export LC_ALL PATH
 T=@TOKEN@
 if command -v setsid; then S=setsid; else S=env; fi
+L=
+for u in @NEEDED@ grep; do command -v $u || L="$L $u"; done
+[ -r /proc/self/environ ] || L="$L /proc"
 ask() {
   n=$1 o=$2 d=$3
   shift 3
@@ -151,10 +156,11 @@ def preamble(marker: str, token: str) -> bytes:
     """What a fresh shell is told first. It answers with a `ready` line."""
     text = (
         _PREAMBLE.replace("@PATH@", PATH_PREFIX)
+        .replace("@NEEDED@", " ".join(NEEDED))
         .replace("@TOKEN@", shlex.quote(token))
         .replace("@ERR@", str(STDERR_CAP + 1))
     )
-    return f'{text}{_marker(marker)}\necho "$M ready $S" >&7\n'.encode()
+    return f'{text}{_marker(marker)}\necho "$M ready $S$L" >&7\n'.encode()
 
 
 def script(marker: str, commands: Sequence[tuple[Command, float]]) -> bytes:
@@ -274,6 +280,8 @@ class Reader:
     ready: bool = False
     """The shell has answered at all. A shell asked before is."""
     setsid: bool = True
+    lacks: tuple[str, ...] = ()
+    """What the host has not, of what keeps the promises made to it."""
     noise: bytes = b""
     """What belongs to no question: what a login shell printed before ours answered."""
     done: bool = False
@@ -318,8 +326,8 @@ class Reader:
 
     def _line(self, piece: bytes, words: tuple[str, ...]) -> None:
         match words:
-            case ("ready", setsid):
-                self.ready, self.setsid = True, setsid == "setsid"
+            case ("ready", setsid, *lacks):
+                self.ready, self.setsid, self.lacks = True, setsid == "setsid", tuple(lacks)
                 self.noise += piece
             case ("begin",):
                 self.noise += piece

@@ -168,7 +168,7 @@ class Checker(paramiko.MissingHostKeyPolicy):
             return HostKeyUnknown(message, f"its key is certified by an authority: {OPENSSH_ADVICE}")
         return HostKeyUnknown(
             message,
-            f"compare the fingerprint while connecting once with `ssh {self.hop.name}`, "
+            f"compare the fingerprint while connecting once with `{self.hop.by_hand}`, "
             "or set `host_key: accept-new`",
         )
 

@@ -92,7 +92,7 @@ class Identities:
             looked = ", ".join(str(path) for path in self.hop.identity_files) or "none is configured"
             return NotAuthenticated(
                 f"{self._who()}: there is no key to offer: the agent has none, and no file of {looked}{skipped}",
-                f"try `ssh {self.hop.name}`; `ssh-add` a key, or name it as `identity_file`",
+                f"try `{self.hop.by_hand}`; `ssh-add` a key, or name it as `identity_file`",
             )
         wants = [method for method in self._allowed if method != "publickey"]
         message = f"{self._who()} was refused; offered: {', '.join(self._tried)}{skipped}"
@@ -102,7 +102,7 @@ class Identities:
                 f"install a key with `ssh-copy-id`, or {OPENSSH_ADVICE}",
             )
         return NotAuthenticated(
-            message, f"compare with `ssh -v {self.hop.name}`: is it the right user, the right key?"
+            message, f"compare with `{self.hop.by_hand} -v`: is it the right user, the right key?"
         )
 
     def _sources(self, agent: _Agent) -> Iterator[_Identity]:

@@ -68,6 +68,8 @@ class OpensshSession(ShellSession):
                 self._start()
             except NoShell:
                 self._master.check()
+                if self._most:
+                    raise self._no_session("it refused the first") from None
                 raise
         except BaseException:
             self.close()
@@ -288,10 +290,15 @@ class _Master:
 # --- what ssh says -----------------------------------------------------------------------------------------
 
 
+_NO_COMPLAINTS = (
+    "debug", "@@@", "OpenSSH_", "Authenticated to ", "Transferred: sent ", "Bytes per second: ",
+)  # fmt: skip
+
+
 def complaints(log: str) -> list[str]:
     """The lines of ssh's log that a person should read."""
     lines = (line.strip() for line in log.splitlines())
-    return [line for line in lines if line and not line.startswith(("debug", "@@@", "OpenSSH_"))]
+    return [line for line in lines if line and not line.startswith(_NO_COMPLAINTS)]
 
 
 def _offered(log: str) -> list[str]:
@@ -303,7 +310,7 @@ def trouble(host: Host, route: Route, log: str) -> HostError:
     """The error that ssh's log tells of."""
     said = complaints(log)
     last = said[-1][:300] if said else "ssh ended without a word"
-    by_hand = f"ssh {route.last.name}"
+    by_hand = route.last.by_hand
     # The keys of all hops in order: the last one is that of the hop in question.
     offered = (_offered(log) or ["whose fingerprint ssh did not tell"])[-1]
     name = (re.findall(r"host key (?:is known )?for (\S+)", log, re.IGNORECASE) or [route.last.name])[-1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
+import re
 import time
 from typing import Any
 
@@ -17,6 +18,7 @@ import paramiko
 
 from ddprobe.errors import HostError, Unreachable
 from ddprobe.sessions.dial import INTERRUPTED, Limit, Wire, dial
+from ddprobe.sessions.framing import printable
 from ddprobe.sessions.hostkeys import Checker
 from ddprobe.sessions.identities import Identities
 from ddprobe.sessions.sshconfig import OPENSSH_ADVICE, Hop, Route
@@ -26,6 +28,12 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 ATTEMPTS = 5
 """A server past its MaxStartups hangs up on newcomers at random: the next attempt may pass."""
+
+_NO_BANNER = "Error reading SSH protocol banner"
+_CROWDED = (
+    "sshd may be crowded (MaxStartups) or refuse this address (fail2ban, PerSourcePenalties): wait a minute; "
+    "or is it another port?"
+)
 
 
 class Road:
@@ -83,9 +91,11 @@ class Road:
         try:
             connection.open()
         except Exception as error:
+            transport = connection.client.get_transport()
+            named = bool(transport is not None and transport.remote_version)
             with contextlib.suppress(Exception):
                 connection.client.close()
-            told = self._explain(error, hop, checker, identities)
+            told = self._explain(error, hop, checker, identities, named)
             early = not checker.fingerprint and not self._limit.over and time.monotonic() - started < 5
             if early and not isinstance(error, HostError | paramiko.ChannelException):
                 raise _HungUp(told) from None
@@ -122,7 +132,9 @@ class Road:
         options["transport_factory"] = _patient(options["transport_factory"])
         return connection
 
-    def _explain(self, error: Exception, hop: Hop, checker: Checker, identities: Identities) -> HostError:
+    def _explain(
+        self, error: Exception, hop: Hop, checker: Checker, identities: Identities, named: bool
+    ) -> HostError:
         """The error in words, by the phase in which it came."""
         if isinstance(error, HostError):
             return error
@@ -134,7 +146,7 @@ class Road:
             if error.code == 1:
                 return Unreachable(f"{name}: the jump host {before} forbids forwarding (AllowTcpForwarding)")
             return Unreachable(f"{name}: the jump host {before} cannot reach it: {error.text}")
-        phase = "before it named itself"
+        phase = "in the key exchange" if named else "before it named itself"
         if identities.started:
             phase = "while it checked who we are"
         elif checker.fingerprint:
@@ -148,10 +160,16 @@ class Road:
             said = self._wire.proxy_words()
             why = f": {said}" if said else ""
             return Unreachable(f"{name}: its ProxyCommand leads to no SSH server{why}", OPENSSH_ADVICE)
-        words = " ".join(str(error).split())[:200] or type(error).__name__
-        if not checker.fingerprint and isinstance(error, paramiko.SSHException) and "banner" not in words:
-            return Unreachable(f"{name}: the SSH handshake failed: {words}", OPENSSH_ADVICE)
-        return Unreachable(f"{name}: the connection was closed {phase}: {words}")
+        words = printable(re.sub(rf"^{_NO_BANNER}|\[Errno \d+\] ", "", str(error)).encode())[:200]
+        why = f": {words}" if words else ""
+        if not named and "codec can't decode" in words:
+            return Unreachable(f"{name}: what answers there is no SSH server", "is it the right port?")
+        if "Indecipherable protocol version" in words:
+            return Unreachable(f"{name}: what answers there is no SSH server{why}", "is it the right port?")
+        if named and not checker.fingerprint and isinstance(error, paramiko.SSHException):
+            return Unreachable(f"{name}: the SSH handshake failed{why}", OPENSSH_ADVICE)
+        advice = f"look with `{hop.by_hand} -v`" if named else _CROWDED
+        return Unreachable(f"{name}: the connection was closed {phase}{why}", advice)
 
 
 class _HungUp(Exception):

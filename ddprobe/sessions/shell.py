@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ddprobe.errors import HostError, NoShell, Unreachable
-from ddprobe.model import Command, CommandResult, Host, HttpRequest, Question, Result
+from ddprobe.model import KIB, Command, CommandResult, Host, HttpRequest, Question, Result
 from ddprobe.redact import Redactor
 from ddprobe.sessions import framing
 from ddprobe.sessions.asking import GRACE, INTERRUPTED, Exchange, NoMoreSessions, Pipe, Shell, wait
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MAX_SHELLS = 5
 MAX_REQUESTS = 8
 _AGAIN = 0.1
+MAX_HUNG = 2
+"""After so many times in a row that nothing came back at all, a host is asked nothing more: each costs a deadline."""
 
 
 class ShellSession(Session):
@@ -38,6 +40,7 @@ class ShellSession(Session):
         self._token = secrets.token_hex(16)
         self._shells: list[Shell] = []
         self._notes: list[str] = []
+        self._hung = 0
         self._asking = threading.Lock()
         self._web: Web | None = None
 
@@ -70,20 +73,49 @@ class ShellSession(Session):
                 if not shell.ready and (shell.pipe.ended or time.monotonic() > limit):
                     raise self._no_shell(shell)
         except framing.Garbled:
-            raise self._no_shell(shell) from None
+            raise self._no_shell(shell, flooded=True) from None
         finally:
             if not shell.ready:
                 shell.close()
         self._shells.append(shell)
+        missing = [name for name in shell.lacks if name in framing.NEEDED]
+        if missing:
+            shell.close()
+            raise NoShell(
+                f"{self.host.name}: logged in, but there is no {' and no '.join(missing)} in PATH",
+                "ddprobe bounds each answer and its time with them: it needs coreutils or busybox on the host",
+            )
         self._look(shell)
 
-    def _no_shell(self, shell: Shell) -> NoShell:
-        said = framing.printable(self.redactor.data(shell.said))[:200]
-        ending = shell.pipe.epitaph if shell.pipe.ended else f"silent for {self.host.connect_timeout:g} s"
-        answer = f"it said {said!r} ({ending})" if said else f"it said nothing ({ending})"
+    def _no_shell(self, shell: Shell, flooded: bool = False) -> NoShell:
+        said = framing.printable(self.redactor.data(shell.said[:4096]))[:200]
+        words = repr(said) if said else "nothing" if not shell.said else "bytes that are no text"
+        if flooded:
+            ending = f"more than {framing.NOISE_CAP // KIB} KiB, then the road was cut"
+            advice = (
+                "an rc file or a forced command prints it: it must be quiet for a shell without a terminal"
+            )
+        elif shell.pipe.ended:
+            ending = shell.pipe.epitaph
+            advice = (
+                "a forced command, `nologin` or a restricted shell stands in the way: "
+                "ask for an account with a shell"
+            )
+        else:
+            ending = f"no shell within {self.host.connect_timeout:g} s"
+            advice = (
+                "its rc files may be slow (raise connect_timeout) or wait for an answer, "
+                "or a forced command stands in the way: look with plain `ssh`"
+            )
         return NoShell(
-            f"{self.host.name}: logged in, but no POSIX shell answers: {answer}",
-            "a forced command, `nologin` or a restricted shell stands in the way: ask for an account with a shell",
+            f"{self.host.name}: logged in, but no POSIX shell answers: it said {words} ({ending})", advice
+        )
+
+    def _no_session(self, why: str) -> NoShell:
+        return NoShell(
+            f"{self.host.name}: logged in, but the SSH server opens no session: {why}",
+            "MaxSessions 0 in its sshd_config, or an account for forwarding alone: "
+            "ask for an account with a shell",
         )
 
     def _look(self, shell: Shell) -> None:
@@ -92,6 +124,12 @@ class ShellSession(Session):
             self._note(f"the login shell prints before it obeys (dropped): {said[:120]!r}")
         if not shell.setsid:
             self._note("the host has no setsid: what a question leaves behind is ended by its mark only")
+        blind = [name for name in shell.lacks if name not in framing.NEEDED]
+        if blind:
+            self._note(
+                f"the host has no {' and no '.join(blind)}: "
+                "what leaves a question's process group can be neither found nor ended"
+            )
 
     # --- carrying --------------------------------------------------------------------------------------------
 
@@ -124,6 +162,11 @@ class ShellSession(Session):
         left = dict(commands)
         while left and not self.cancelled.is_set():
             try:
+                if self._hung >= MAX_HUNG:
+                    raise Unreachable(
+                        f"{self.host.name}: not asked: the host hangs, {self._hung} questions in a row "
+                        "came to no end within their time"
+                    )
                 results |= self._round(left)
             except HostError as error:
                 return results | {
@@ -149,6 +192,10 @@ class ShellSession(Session):
                 exchange.pump()
                 if self.cancelled.is_set() and not exchange.over:
                     exchange.interrupt()
+        if any(exchange.answered for exchange in exchanges):
+            self._hung = 0
+        elif any(exchange.hung for exchange in exchanges):
+            self._hung += 1
         self._shells = [shell for shell in self._shells if not shell.broken]
         for shell in self._shells:
             self._look(shell)

@@ -38,6 +38,9 @@ class SshSession(ShellSession):
         self._road = _open_road(host, cancelled)
         try:
             self._start()
+        except NoMoreSessions as error:
+            self._road.close()
+            raise self._no_session(str(error)) from None
         except NoShell:
             dead = not self._road.transport.is_active()
             self._road.close()

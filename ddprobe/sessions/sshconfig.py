@@ -7,6 +7,7 @@ import hashlib
 import os
 import pwd
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -52,6 +53,13 @@ class Hop:
     proxy_command: str = ""
     """A shell command line whose stdin and stdout are the road; tokens are expanded."""
     connect_timeout: float = 10.0
+    typed: tuple[str, ...] = ()
+    """What a person must type between `ssh` and the name to get to the same place."""
+
+    @property
+    def by_hand(self) -> str:
+        """The command line that a person can try it with."""
+        return shlex.join(("ssh", *self.typed, self.name))
 
     @property
     def looked_in(self) -> str:
@@ -155,8 +163,10 @@ class _Resolver:
         timeout = _word(options, "connecttimeout")
         own = self.host.connect_timeout != Host.__dataclass_fields__["connect_timeout"].default
         agent = _word(options, "identityagent")
+        jump = ("-J", target.jump) if target.jump else ()
         return Hop(
             name=target.destination,
+            typed=(*above_config(target.user, target.port, target.identity_file), *jump),
             address=address,
             user=_word(options, "user"),
             port=int(_word(options, "port") or 22),

@@ -100,9 +100,13 @@ def _table(served: Served) -> Table:
     return Table(
         columns=("", "drafter", "target", "server argument"),
         rows=tuple(rows),
-        caption=f"{MARK.strip()} disagrees. {NONE} not stated or not read. Server arguments: {origin}."
-        if served.arguments_known
-        else f"{MARK.strip()} disagrees. {NONE} not stated or not read. No server uses these.",
+        caption=" ".join(
+            [
+                *([f"{MARK.strip()} disagrees."] if marked else ()),
+                f"{NONE} not stated or not read.",
+                f"Server arguments: {origin}." if served.arguments_known else "No server uses these.",
+            ]
+        ),
         emphasis=tuple(marked),
     )
 

@@ -18,13 +18,11 @@ from ddprobe.errors import Unanswered
 from ddprobe.facts import Discovered, ServerArgs, ServerProcess
 from ddprobe.model import (
     Cite,
-    Command,
     Conversation,
     Evidence,
     Fact,
     Finding,
     Gap,
-    Glob,
     Help,
     Host,
     HttpRequest,
@@ -34,15 +32,11 @@ from ddprobe.model import (
     Question,
     Result,
 )
+from ddprobe.parsing import nvidia_proc
 from ddprobe.probes.discovery import Discovery, discover, understand
 from ddprobe.probes.draft import _files, _locate, _table
 from ddprobe.probes.draft._wanted import Wanted, wanted
 
-_GPUS = Command(
-    key="gpus",
-    argv=("grep", "-h", "-s", "-e", "^Model:", Glob("/proc/driver/nvidia/gpus/*/information")),
-    exits=(0, 1, 2),
-)
 _WRONG_TYPE = ", not "
 
 
@@ -69,7 +63,7 @@ class DraftConfig(Probe):
                 raise
             found = Discovery()
         answers: list[Result] = []
-        answers += yield (*_requests(found, host), _GPUS)
+        answers += yield (*_requests(found, host), nvidia_proc.GPUS)
         if older := _older(found, host, Evidence(host, tuple(answers))):
             answers += yield older
         wants = self._wants(found, Evidence(host, tuple(answers)))
@@ -182,7 +176,7 @@ def _unheard(found: Discovery, evidence: Evidence) -> Iterator[Fact]:
             yield _found(
                 "arguments",
                 "the command line alone",
-                f"{base}/server_info did not answer: {why}",
+                f"{base}{results[-1].question.path} did not answer: {why}",
                 results[-1].key,
             )
 
@@ -190,8 +184,7 @@ def _unheard(found: Discovery, evidence: Evidence) -> Iterator[Fact]:
 def _gpus(evidence: Evidence) -> Iterator[Fact]:
     if not evidence.has("gpus"):
         return
-    lines = evidence.command("gpus").stdout.decode("utf-8", "replace").splitlines()
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
+    models = nvidia_proc.models(evidence.command("gpus").stdout.decode("utf-8", "replace"))
     for model in dict.fromkeys(models):
         yield _found("gpu", f"{models.count(model)} × {model}", "/proc/driver/nvidia", "gpus")
 

@@ -23,7 +23,6 @@ from ddprobe.model import (
     Fact,
     Finding,
     Gap,
-    Glob,
     Host,
     Outcome,
     Probe,
@@ -47,16 +46,8 @@ class HostReach(Probe):
             Command(key="uname", argv=("uname", "-s", "-r", "-m")),
             Command(key="hostname", argv=("hostname",)),
             Command(key="user", argv=("id", "-un")),
-            Command(
-                key="gpus",
-                argv=("grep", "-s", "-H", "-e", "^Model:", Glob("/proc/driver/nvidia/gpus/*/information")),
-                exits=(0, 1, 2),
-            ),
-            Command(
-                key="driver",
-                argv=("grep", "-s", "-e", "NVRM", "/proc/driver/nvidia/version"),
-                exits=(0, 1, 2),
-            ),
+            nvidia_proc.GPUS,
+            nvidia_proc.DRIVER,
             *_processes.first(host),
         )
         # Alone, on a road that is warm: from its start to the next question's is one round trip.

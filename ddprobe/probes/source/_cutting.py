@@ -62,7 +62,7 @@ def _cut_at(size: int, line: int, trouble: str) -> str:
 def _past_end(asked: LineRange, total: int) -> str:
     ends = f"past the end: the file ends at line {total}" if total else "past the end: the file is empty"
     if asked.first > total:
-        return f"{ends}, so there is nothing at {asked}"
+        return ends
     return f"{ends}; lines {LineRange(asked.first, total)} are here, {LineRange(total + 1, asked.last)} do not exist"
 
 

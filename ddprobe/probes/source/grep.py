@@ -210,8 +210,9 @@ class SourceGrep(Probe):
         package = installed.of(facts)
         of = "" if search.files == search.files_searched else f" (there are {search.files})"
         within = "" if search.glob == "*" else f", --in {search.glob}"
+        hits_in = f"{search.hits} {'hit' if search.hits == 1 else 'hits'} in {search.files_hit} of"
         yield Paragraph(
-            f"{'at least ' * search.cut}{search.hits} hits in {search.files_hit} of {search.files_searched} files "
+            f"{'at least ' * search.cut}{hits_in if search.hits else 'no hits in'} {search.files_searched} files "
             f"searched{of}{within}: {installed.title(package) if package else search.version} "
             f"at {search.package}"
         )

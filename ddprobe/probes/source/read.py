@@ -162,19 +162,18 @@ def _judge(each: SourceRange) -> Iterator[Finding | Gap]:
         yield Finding(
             id="read.past_end",
             outcome=Outcome.INFO,
-            subject=_title(each),
+            subject=_subject(each),
             summary=each.note,
             cites=each.source,
         )
     elif each.status != "complete":
-        yield Gap(_title(each), each.note, each.source)
+        yield Gap(_subject(each), each.note, each.source)
 
 
-def _title(each: SourceRange) -> str:
+def _subject(each: SourceRange, of: str = "") -> str:
     lines = f":{LineRange(each.first, each.last)}" if each.last else ""
     symbol = f" {each.symbol}" if each.symbol else ""
-    total = f" of {each.total} lines" if each.total is not None else ""
-    return f"{each.path}{lines}{total}{symbol}"
+    return f"{each.path}{lines}{of}{symbol}"
 
 
 def _block(each: SourceRange) -> Block:
@@ -183,7 +182,9 @@ def _block(each: SourceRange) -> Block:
         subject = f"{each.path} {each.symbol}".strip()
         return Paragraph(f"{each.status}: {subject}: {each.note}", tone="bad")
     if not each.text and each.status != "complete":
-        return Paragraph(f"{_title(each)}: {each.note}", tone="warn" if each.status == "past_end" else "bad")
+        return Paragraph(
+            f"{_subject(each)}: {each.note}", tone="warn" if each.status == "past_end" else "bad"
+        )
     lines = each.text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -191,7 +192,7 @@ def _block(each: SourceRange) -> Block:
         path=each.path,
         lines=tuple(enumerate((line.removesuffix("\r") for line in lines), each.first)),
         language=source_paths.language(each.path),
-        title=_title(each),
+        title=_subject(each, f" of {each.total} lines" if each.total is not None else ""),
         note="; ".join(part for part in ("complete" if each.status == "complete" else "", each.note) if part),
         marked=each.focus,
     )
