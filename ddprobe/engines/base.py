@@ -58,7 +58,6 @@ class Engine(abc.ABC):
     package: ClassVar[str]
     """The Python package that is its source; empty when it has none."""
     default_port: ClassVar[int]
-    default_host: ClassVar[str] = "127.0.0.1"
     needle: ClassVar[str]
     """An extended regular expression that one word of its command line matches, and that does not match itself."""
     rank_needle: ClassVar[str] = ""

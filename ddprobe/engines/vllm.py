@@ -39,7 +39,6 @@ class VLLM(Engine):
     title = "vLLM"
     package = "vllm"
     default_port = 8000
-    default_host = "0.0.0.0"
     needle = "bin/[v]llm|[v]llm[./]entrypoints"
     rank_needle = "VLLM:[:]"
     rank_titles = ("VLLM::Worker", "VLLM::EngineCore")

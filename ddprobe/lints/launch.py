@@ -106,10 +106,10 @@ def paged_tree(served: Served) -> Judgement:
     ngram = served.algorithm == "NGRAM"
     topk = served.number("speculative_ngram_max_bfs_breadth" if ngram else "speculative_eagle_topk")
     topk = 10 if topk is None and ngram else topk
-    if served.resolved is None and topk is None and (page := served.number("page_size")) not in (None, 1):
+    page, backend = served.number("page_size"), served.arg("attention_backend")
+    if served.resolved is None and topk is None and page not in (None, 1):
         # Left alone, it is chosen by the target's architecture.
         need(None, f"the topk that SGLang chose beside page_size {page}")
-    page, backend = served.number("page_size"), served.arg("attention_backend")
     cites = (*served.arg_cite("speculative_eagle_topk"), *served.arg_cite("page_size"))
     if page is None or page <= 1 or topk is None or topk <= 1:
         return fine(f"topk {topk or 1}, page_size {page or 1}", cites)

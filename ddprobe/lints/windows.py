@@ -262,12 +262,11 @@ def forced_full(served: Served) -> Judgement | None:
     if not fields:
         return None
     types = replaced.get("layer_types", config.layer_types)
-    was = isinstance(types, tuple) and SLIDING in types
+    sliding = types.count(SLIDING) if isinstance(types, tuple) else 0
     cites = (*served.arg_cite("json_model_override_args"), *config_cite(config, *fields))
-    before_count = types.count(SLIDING) if was and isinstance(types, tuple) else 0
-    if was and not stated_sliding(config):
+    if sliding and not stated_sliding(config):
         return warn(
-            f"--json-model-override-args replaces {', '.join(fields)}: {before_count} sliding layers become full",
+            f"--json-model-override-args replaces {', '.join(fields)}: {sliding} sliding layers become full",
             "drop the override and compare the accept length",
             cites,
         )

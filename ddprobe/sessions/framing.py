@@ -13,6 +13,7 @@ One guard a script keeps the time and holds the line to the laptop: it is told w
 learns of end-of-file on stdin. At the deadline or at end-of-file it ends the command's group (TERM, then KILL) and
 all that carries its mark. One guard and one ticker a script, in place of two helpers a command, keep twelve
 questions at a few forks each; the price is that a deadline is kept to the second, never early.
+The search for marks has a time and a cap too: a process that hangs in the kernel can hang whoever reads its environ.
 While a script runs its guard owns stdin; it has let go before the `done` line leaves, and only then may the next
 script be sent.
 """
@@ -72,7 +73,13 @@ ask() {
   echo "$M $n" >&8
 }
 ours() {
-  grep -lsz "^DDPROBE_RUN=$T[.]$1" /proc/[0-9]*/environ
+  {
+    grep -lsz "^DDPROBE_RUN=$T[.]$1" /proc/[0-9]*/environ &
+    g=$!
+    { trap 'kill $!; exit' TERM; sleep 2 & wait $!; kill -s KILL $g; } >/dev/null &
+    wait $g
+    kill $!
+  } | head -c 65536
 }
 sweep() {
   for f in $(ours "$1"); do

@@ -129,7 +129,9 @@ class _SshPipe(ProcessPipe):
         ended = super().epitaph
         if ended != "exit code 255":
             return ended
-        lines = self._said.decode("utf-8", "replace").strip().splitlines()
+        # The marks that end our answers' stderr are no words of ssh's.
+        said = self._said.decode("utf-8", "replace").strip().splitlines()
+        lines = [line for line in said if not line.startswith("ddprobe-")]
         return f"ssh: {lines[-1][:300]}" if lines else "the connection was lost"
 
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 MAX_SHELLS = 5
 MAX_REQUESTS = 8
 _AGAIN = 0.1
+_NOT_SWEPT = (
+    "whether a question left something running could not be looked up any more: "
+    "the host's own guard ends it within three seconds"
+)
 MAX_HUNG = 2
 """After so many times in a row that nothing came back at all, a host is asked nothing more: each costs a deadline."""
 
@@ -268,7 +272,10 @@ class ShellSession(Session):
                 wait([shell])
                 shell.pump()
         except (HostError, framing.Garbled):
+            self._note(_NOT_SWEPT)
             return 0
+        if not shell.done:
+            self._note(_NOT_SWEPT)
         return shell.swept
 
     def close(self) -> None:

@@ -45,7 +45,10 @@ class SshSession(ShellSession):
             dead = not self._road.transport.is_active()
             self._road.close()
             if dead:
-                raise Unreachable(f"{host.name}: the connection was lost right after the login") from None
+                raise Unreachable(
+                    f"{host.name}: the connection was lost right after the login",
+                    "try again: was sshd restarted?",
+                ) from None
             raise
         except BaseException:
             self._road.close()

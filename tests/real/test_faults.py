@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -24,15 +25,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ddprobe.sessions.asking import GRACE
-from ddprobe.sessions.shell import MAX_HUNG
 from tests.real import sshd as real
 from tests.real.conftest import StartServer
 
 ROOT = Path(__file__).parent.parent.parent
 CONNECT, COMMAND = 2.0, 3.0
-SLACK = 5.0
-"""What a run may take beyond its own limits."""
+SLACK = 15.0
+"""What a run may take beyond its own limits, on a machine that runs other tests beside."""
 TRANSPORTS = ("ssh", "openssh")
 
 
@@ -150,7 +149,7 @@ def says(words: bytes) -> Callable[[socket.socket], None]:
 
 
 NO_SERVER: dict[str, tuple[Callable[[socket.socket], None], str]] = {
-    "reset": (reset, "Connection reset by peer"),
+    "reset": (reset, "reset by peer|closed before it named itself"),
     "silent": (lambda _: None, "no answer within 2 s, before it named itself"),
     "banner-alone": (says(b"SSH-2.0-OpenSSH_9.2\r\n"), "no answer within 2 s, in the key exchange"),
     "bytes": (says(b"\xb4\xff\x00\n" * 9), "what answers there is no SSH server"),
@@ -167,7 +166,7 @@ def test_what_is_no_ssh_server(lab: Lab) -> None:
     for name, (_, sentence) in NO_SERVER.items():
         told = ended.told(name)
         assert told.startswith(f"{name}: ")
-        assert sentence in told
+        assert re.search(sentence, told), told
         assert not told.endswith("→ ")
         assert "Error reading" not in told
     assert "\x1b" not in ended.stdout
@@ -264,22 +263,6 @@ def test_a_host_without_a_program(
     assert sentence in ended.told() + " ".join(notes)
 
 
-def test_a_host_that_hangs_is_asked_no_more(lab: Lab, sshd: StartServer) -> None:
-    """Where even the end of an answer hangs, each further question would cost its whole time again."""
-    programs = lab.folder / "bin"
-    programs.mkdir()
-    for name in ("env", "sh", "setsid", "sleep", "grep", "cat", "ls", "stat", "uname"):
-        (programs / name).symlink_to(f"/bin/{name}")
-    (programs / "head").write_text("#!/bin/sh\nexec sleep 1000\n")
-    (programs / "head").chmod(0o755)
-    narrow = f"sed -u 's#^LC_ALL=C PATH=.*#LC_ALL=C PATH={programs}#' | dash -s"
-    server = sshd(forced_command=narrow)
-    bound = MAX_HUNG * (1 + GRACE) + CONNECT + SLACK
-    ended = lab.run("run", {"gpu1": entry(server, command_timeout=1)}, "server", limit=bound)
-    assert ended.code == 4
-    assert "the host hangs" in json.dumps(ended.report)
-
-
 # --- cut short ---------------------------------------------------------------------------------------------
 
 
@@ -287,13 +270,36 @@ def test_killed_at_any_moment_nothing_stays(lab: Lab, sshd: StartServer) -> None
     """SIGKILL leaves the laptop no time for anything: the host must find out by itself."""
     server = sshd()
     for number, pause in enumerate((0.0, 0.1, 0.2, 0.35, 0.5)):
+        before = set(server.children())
         running = lab.start(str(number), {"gpu1": entry(server, transport=TRANSPORTS[number % 2])}, "server")
-        assert until(server.children)
+        assert until(lambda before=before: set(server.children()) - before)  # type: ignore[misc]
         time.sleep(pause)
         running.kill()
         running.communicate()
     # The guards take three seconds, at most.
     assert until(lambda: not [pid for pid in server.children() if not idle_master(pid)])
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_link_that_is_cut(lab: Lab, sshd: StartServer, transport: str) -> None:
+    """What came before stays, and nobody claims that the host is clean."""
+    server = sshd()
+    running = lab.start("run", {"gpu1": entry(server, transport=transport)}, "server")
+    assert until(lambda: any(asked(pid) for pid in server.children()))
+    real.tell([pid for pid in server.children() if idle_master(pid)], signal.SIGKILL)
+    ended = lab.end("run", running, COMMAND + SLACK)
+    assert ended.code == 4, ended
+    assert "Traceback" not in ended.stderr
+    assert not re.search("ddprobe-[0-9a-f]{32}", ended.stdout)
+    assert any("could not be looked up" in note for note in ended.host()["connection"]["notes"])
+    assert until(lambda: not server.children())
+
+
+def asked(pid: int) -> bool:
+    """It belongs to a question."""
+    with contextlib.suppress(OSError):
+        return b"DDPROBE_RUN=" in Path(f"/proc/{pid}/environ").read_bytes()
+    return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -18,10 +18,10 @@ import pytest
 
 from ddprobe.model import Command, CommandResult, Connection, Glob, Host
 from ddprobe.redact import Redactor
-from ddprobe.sessions.asking import Pipe
+from ddprobe.sessions.asking import GRACE, Pipe
 from ddprobe.sessions.http import Web
 from ddprobe.sessions.process import ProcessPipe
-from ddprobe.sessions.shell import ShellSession
+from ddprobe.sessions.shell import MAX_HUNG, ShellSession
 from tests.real.sshd import carrying, descendants, once, running, tell
 
 SHELLS = {"dash": ("dash", "-s"), "bash": ("bash", "-s"), "busybox": ("busybox", "ash", "-s")}
@@ -328,3 +328,40 @@ def test_a_host_without_setsid(tmp_path: Path) -> None:
         assert gone(lambda: carrying(session.token)) == []
     finally:
         session.close()
+
+
+@pytest.mark.parametrize("line", ["exec sleep 1001", "exec yes /proc/1/environ"])
+def test_a_search_for_marks_that_does_not_end(tmp_path: Path, line: str) -> None:
+    """A process stuck in the kernel can hang whoever reads its environ: neither shell nor search stays for that."""
+    for name in ("env", "sh", "sleep", "head", "cat", "setsid"):
+        (tmp_path / name).symlink_to(f"/bin/{name}")
+    (tmp_path / "grep").write_text(f"#!/bin/sh\n{line}\n")
+    (tmp_path / "grep").chmod(0o755)
+    narrow = f"exec sed -u 's#^LC_ALL=C PATH=.*#LC_ALL=C PATH={tmp_path}#' | exec dash -s"
+    session = ShellOnly(("sh", "-c", narrow))
+    below = [pid for top in session.pids for pid in (top, *descendants(top))]
+    assert session.run("sleep", "62", timeout=1).timed_out
+    session.sweep()
+    session.close()
+    assert gone(lambda: [*running("sleep", "1001"), *running("yes", "/proc/1/environ")], 10) == []
+    assert gone(lambda: [pid for pid in below if alive(pid)], 10) == []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_host_that_hangs_is_asked_no_more() -> None:
+    """Each further question would cost its whole time again."""
+    hangs = ("sh", "-c", r"exec sed -u 's/^{ begin/{ cat <\&9; begin/' | exec dash -s")
+    session = ShellOnly(hangs)
+    began = time.monotonic()
+    answers = session.run_all([Command(key=str(n), argv=("true",), timeout=1) for n in range(8)])
+    assert time.monotonic() - began < MAX_HUNG * (1 + GRACE) + 3
+    session.close()
+    assert all(not answer.whole for answer in answers)
+    assert all("hangs" in answer.failure for answer in answers)
+    assert [answer.failure.startswith("here: not asked") for answer in answers] == [False] * 2 + [True] * 6

@@ -11,7 +11,7 @@ import posixpath
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ddprobe.errors import Unanswered
 from ddprobe.model import Command, Evidence
@@ -36,12 +36,8 @@ class Place:
     file: str = "config.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Caches:
-    """Folders of the hub cache, in the order in which they count, each with where it is known from."""
-
-    folders: tuple[tuple[str, str], ...] = ()
-    missing: str = field(default="")
+Caches = tuple[tuple[str, str], ...]
+"""Folders of the hub cache, in the order in which they count, each with where it is known from."""
 
 
 # --- asking ------------------------------------------------------------------------------------------------
@@ -66,7 +62,7 @@ def lookups(want: Wanted, evidence: Evidence) -> tuple[Command, ...]:
     if beside:
         asked.append(listing(beside))
     if _is_hub_id(want.reference):
-        for number, (folder, _) in enumerate(_caches(want, evidence).folders):
+        for number, (folder, _) in enumerate(_caches(want, evidence)):
             model = f"{folder}/{_model_folder(want.reference)}"
             ref = f"{model}/refs/{want.revision or 'main'}"
             asked += [
@@ -80,7 +76,7 @@ def lookups(want: Wanted, evidence: Evidence) -> tuple[Command, ...]:
 def newest(want: Wanted, evidence: Evidence) -> tuple[Command, ...]:
     """When each of several snapshots was written, where no ref says which is meant."""
     asked = []
-    for number, (folder, _) in enumerate(_caches(want, evidence).folders):
+    for number, (folder, _) in enumerate(_caches(want, evidence)):
         snapshots = names(evidence, _snapshots(want, folder))
         if len(snapshots) > 1 and _commit(want, evidence, folder, number) not in snapshots:
             paths = tuple(f"{_snapshots(want, folder)}/{name}" for name in snapshots[:64])
@@ -149,8 +145,7 @@ def _caches(want: Wanted, evidence: Evidence) -> Caches:
         home, whose = _home(want, evidence)
         if home:
             folders.append((f"{home.rstrip('/')}/.cache/huggingface/hub", f"home of {whose}"))
-    mine = tuple((want.on_host(folder), why) for folder, why in folders)
-    return Caches(tuple(dict.fromkeys(mine)))
+    return tuple(dict.fromkeys((want.on_host(folder), why) for folder, why in folders))
 
 
 def _expanded(value: str, want: Wanted, evidence: Evidence) -> str:
@@ -208,13 +203,13 @@ def place(want: Wanted, evidence: Evidence) -> Place:
 
 
 def _in_cache(want: Wanted, evidence: Evidence, caches: Caches) -> Place:
-    if not caches.folders:
+    if not caches:
         raise Unanswered(
             want.role,
             f"{want.reference} is a hub id, and where its user's Hugging Face cache is could not be found",
         )
     told = []
-    for number, (folder, why) in enumerate(caches.folders):
+    for number, (folder, why) in enumerate(caches):
         snapshots = names(evidence, _snapshots(want, folder))
         if not snapshots:
             told.append(_not_there(want, evidence, folder, why))
