@@ -48,7 +48,6 @@ PROGRAMS: dict[str, Options] = {
     "id": {"-u": None, "-un": None},
     "hostname": {},
     "date": {"+%s.%N": None, "+%s": None},
-    "getconf": {},
     "echo": {},
     "true": {},
 }  # fmt: skip

@@ -114,18 +114,6 @@ def date(machine: Machine, given: Arguments, out: Output) -> None:
         out.say(time.strftime("%a %b %e %H:%M:%S UTC %Y", time.gmtime(now)))
 
 
-def getconf(machine: Machine, given: Arguments, out: Output) -> None:
-    known = {
-        "CLK_TCK": "100", "PAGESIZE": "4096", "PAGE_SIZE": "4096", "LONG_BIT": "64", "ARG_MAX": "2097152",
-        "_NPROCESSORS_ONLN": str(machine.processors), "_NPROCESSORS_CONF": str(machine.processors),
-    }  # fmt: skip
-    name = given.operands[0] if given.operands else ""
-    if name in known:
-        out.say(known[name])
-    else:
-        out.complain(f"Unrecognized variable `{name}'", 2)
-
-
 def echo(_machine: Machine, given: Arguments, out: Output) -> None:
     out.say(" ".join(given.operands))
 

@@ -36,7 +36,6 @@ PROGRAMS: dict[str, Program] = {
     "id": programs.id_,
     "hostname": programs.hostname,
     "date": programs.date,
-    "getconf": programs.getconf,
     "echo": programs.echo,
     "true": programs.true,
 }

@@ -252,15 +252,25 @@ def test_a_server_that_opens_no_session(lab: Lab, sshd: StartServer, transport: 
 def test_a_host_without_a_program(
     lab: Lab, sshd: StartServer, missing: str, code: int, sentence: str
 ) -> None:
-    programs = lab.folder / "bin"
-    programs.mkdir()
-    for name in {"env", "sh", "setsid", "sleep", "head", "grep", "cat", "ls", "stat", "uname"} - {missing}:
-        (programs / name).symlink_to(f"/bin/{name}")
-    narrow = f"sed -u 's#^LC_ALL=C PATH=.*#LC_ALL=C PATH={programs}#' | dash -s"
+    narrow = narrowed(programs_but(lab.folder, missing))
     ended = lab.run("run", {"gpu1": entry(sshd(forced_command=narrow))}, "inspect-config")
     assert ended.code == code, ended
     notes = (ended.host()["connection"] or {}).get("notes", [])
     assert sentence in ended.told() + " ".join(notes)
+
+
+def programs_but(folder: Path, missing: str) -> Path:
+    """A folder with what a host has, but one program."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in {"env", "sh", "setsid", "sleep", "head", "grep", "cat", "ls", "stat", "uname"} - {missing}:
+        (programs / name).symlink_to(f"/bin/{name}")
+    return programs
+
+
+def narrowed(programs: Path) -> str:
+    """A shell whose $PATH has that folder alone."""
+    return f"sed -u 's#^LC_ALL=C PATH=.*#LC_ALL=C PATH={programs}#' | dash -s"
 
 
 # --- cut short ---------------------------------------------------------------------------------------------
@@ -283,7 +293,10 @@ def test_killed_at_any_moment_nothing_stays(lab: Lab, sshd: StartServer) -> None
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_link_that_is_cut(lab: Lab, sshd: StartServer, transport: str) -> None:
     """What came before stays, and nobody claims that the host is clean."""
-    server = sshd()
+    programs = programs_but(lab.folder, "grep")
+    (programs / "grep").write_text("#!/bin/sh\nexec sleep 20\n")
+    (programs / "grep").chmod(0o755)
+    server = sshd(forced_command=narrowed(programs))
     running = lab.start("run", {"gpu1": entry(server, transport=transport)}, "server")
     assert until(lambda: any(asked(pid) for pid in server.children()))
     real.tell([pid for pid in server.children() if idle_master(pid)], signal.SIGKILL)
