@@ -101,8 +101,11 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Lab:
-    return Lab(tmp_path)
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """With a folder for temporary files: what is killed here leaves its own, and other tests count theirs in /tmp."""
+    with real.folder() as temporary:
+        monkeypatch.setenv("TMPDIR", str(temporary))
+        yield Lab(tmp_path)
 
 
 def at(port: int, **more: Any) -> dict[str, Any]:
