@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from ddprobe import readonly
 from ddprobe.errors import Unanswered
-from ddprobe.model import Command, CommandResult, Evidence, Host
+from ddprobe.model import Command, CommandResult, Evidence, Finding, Gap, Host, Result
 from ddprobe.probes.discovery import Discovery, discover, understand
+from ddprobe.probes.engine.server import EngineServer as ServerProbe
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
 SELF = (
@@ -360,3 +362,56 @@ def test_a_package_in_the_root_folder_is_found_from_there() -> None:
     }
     found, _ = ask(ONE | near | {"links": links(41, cwd="/") + SELF})
     assert (found.servers[0].package, found.servers[0].version) == ("/sglang", "0.5.9")
+
+
+PROCESS_TABLE = ("candidates", "workers", "proc-mount")
+
+
+def looked(mounts: CommandResult | None = None, **candidate: Any) -> Evidence:
+    """What engine.server asked first; with a candidate, how reading its command line went."""
+    first = next(ServerProbe().collect(Host(name="gpu1")))
+    assert isinstance(first, tuple)
+    results: list[Result] = []
+    for question in first:
+        assert isinstance(question, Command)
+        found = b"/proc/42/cmdline\n" if candidate and question.key == "candidates" else b""
+        mounted = b"proc /proc proc rw 0 0\n" if question.key == "proc-mount" else found
+        results.append(CommandResult(question=question, exit_code=0 if mounted else 1, stdout=mounted))
+    assert [result.key for result in results] == list(PROCESS_TABLE)
+    if mounts is not None:
+        results[-1] = mounts
+    if candidate:
+        results += [
+            CommandResult(question=Command(key=key, argv=("cat", "/x"), exits=(0, 1, 2)), exit_code=0)
+            for key in ("status", "links", "cgroup", "listeners", "addresses", "fd", "libraries")
+        ]
+        line = Command(key="cmdline-42", argv=("cat", "/proc/42/cmdline"))
+        results.append(CommandResult(question=line, **candidate))
+    return Evidence(Host(name="gpu1"), tuple(results))
+
+
+def test_nothing_runs_is_said_only_where_all_was_seen() -> None:
+    told = list(ServerProbe().interpret(looked()))
+    assert [item.id for item in told if isinstance(item, Finding)] == ["server.none"]
+    assert not [item for item in told if isinstance(item, Gap)]
+
+
+def test_a_candidate_that_could_not_be_read_is_no_proof_that_nothing_runs() -> None:
+    told = list(ServerProbe().interpret(looked(timed_out=True, seconds=25.0)))
+    assert [item.id for item in told if isinstance(item, Finding)] == ["server.unseen"]
+    (gap,) = (item for item in told if isinstance(item, Gap))
+    assert "pid 42" in gap.reason
+
+
+def test_hidden_processes_are_no_proof_that_nothing_runs() -> None:
+    question = Command(key="proc-mount", argv=("grep", "-e", "x", "/proc/mounts"), exits=(0, 1, 2))
+    mounts = CommandResult(question=question, exit_code=0, stdout=b"proc /proc proc rw,hidepid=2 0 0\n")
+    told = list(ServerProbe().interpret(looked(mounts)))
+    assert [type(item) for item in told] == [Finding, Gap]
+    assert "hidepid" in told[1].reason  # type: ignore[union-attr]
+
+
+def test_without_proc_nothing_is_known_of_what_runs() -> None:
+    question = Command(key="proc-mount", argv=("grep", "-e", "x", "/proc/mounts"), exits=(0, 1, 2))
+    with pytest.raises(Unanswered, match="/proc cannot be read"):
+        list(ServerProbe().interpret(looked(CommandResult(question=question, exit_code=2))))

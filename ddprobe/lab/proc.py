@@ -51,6 +51,7 @@ def add_proc(
     for process in processes:
         _process(tree, process, listeners, now)
     tree.add("/proc/self", Link(target=str(processes[-1].pid), modified=now))
+    _text(tree, "/proc/mounts", "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n", now)
     tree.add("/proc/net", Link(target="self/net", modified=now))
 
 

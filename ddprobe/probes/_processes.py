@@ -61,6 +61,14 @@ def candidates(evidence: Evidence) -> Candidates:
         for pid in (proc.pids(evidence.text("workers")) if evidence.has("workers") else ())
         if pid not in mains
     )
+    if (
+        not mains
+        and not ranks
+        and evidence.has("proc-mount")
+        and evidence.command("proc-mount").exit_code == 2
+    ):
+        # grep's own word for a file it cannot read: with no /proc, no process is found either.
+        raise Unanswered("proc-mount", "/proc cannot be read there, so which processes run is unknown")
     dropped = max(0, len(mains) - MAX_MAINS) + max(0, len(ranks) - MAX_RANKS)
     return Candidates(mains[:MAX_MAINS], ranks[:MAX_RANKS], dropped)
 

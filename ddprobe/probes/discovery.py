@@ -29,6 +29,8 @@ class Discovery:
     """The inventory's first, then those of running servers; only where neither is known, what is installed."""
     found: tuple[Discovered, ...] = ()
     notes: tuple[str, ...] = ()
+    blind: tuple[str, ...] = ()
+    """Those of the notes that leave open whether a further server runs."""
     arguments: tuple[ServerArgs, ...] = ()
     """Each server's command line, in the order of `servers`."""
     strays: tuple[tuple[int, int], ...] = ()
@@ -77,6 +79,7 @@ def understand(evidence: Evidence) -> Discovery:
         packages=tuple(dict.fromkeys(packages)),
         found=(*found, *(each for server in everything for each in _of_server(server))),
         notes=tuple(notes),
+        blind=processes.notes,
         arguments=tuple(engines.command_line(server) for server in everything),
         strays=processes.strays,
     )

@@ -61,7 +61,7 @@ def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
         yield Heading(_title(served))
         yield _table(served)
     if not servers:
-        yield Paragraph("Neither a server nor a drafter or target was found.", "warn")
+        yield Paragraph("No server, drafter or target is known from this look.", "warn")
     found = [fact for fact in facts if isinstance(fact, Discovered)]
     known = [fact for fact in found if fact.what not in ("note", "not read")]
     if known:

@@ -94,7 +94,8 @@ class DraftConfig(Probe):
         if not wants and not found.servers and not arguments:
             yield Gap(
                 "drafter and target",
-                "no inference server runs here, and neither --drafter nor --target names a model",
+                f"no inference server {'can be seen' if found.blind else 'runs'} here, and neither --drafter nor --target "
+                "names a model",
             )
         for want in wants:
             yield from _model(

@@ -90,7 +90,11 @@ class EngineServer(Probe):
             yield _strays(host, discovery)
         seen = tuple(r for r in evidence.started_with(_WHO) if isinstance(r, HttpResult))
         targets = _targets(host, discovery, seen)
-        if not targets and not seen:
+        if not targets and not seen and discovery.blind:
+            yield Gap(
+                "servers", f"none can be seen, but not all could be looked at: {'; '.join(discovery.blind)}"
+            )
+        elif not targets and not seen:
             yield Finding(
                 id="server.none",
                 outcome=Outcome.WARN,
