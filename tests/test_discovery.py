@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from ddprobe import readonly
+from ddprobe.blocks import Pairs
 from ddprobe.errors import Unanswered
+from ddprobe.facts import Reach
 from ddprobe.model import Command, CommandResult, Evidence, Finding, Gap, Host, Result
 from ddprobe.probes.discovery import Discovery, discover, understand
 from ddprobe.probes.engine.server import EngineServer as ServerProbe
+from ddprobe.probes.host.reach import HostReach
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
 SELF = (
@@ -415,3 +418,23 @@ def test_without_proc_nothing_is_known_of_what_runs() -> None:
     question = Command(key="proc-mount", argv=("grep", "-e", "x", "/proc/mounts"), exits=(0, 1, 2))
     with pytest.raises(Unanswered, match="/proc cannot be read"):
         list(ServerProbe().interpret(looked(CommandResult(question=question, exit_code=2))))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "round_trip", "said"),
+    [
+        (-0.001, 5.0, "+0.00 s to this computer's (± 2 ms)"),
+        (3600.2, 12.0, "+3600.20 s to this computer's (± 6 ms)"),
+        (-1.5, 80.0, "-1.50 s to this computer's (± 40 ms)"),
+        (None, None, "unknown"),
+    ],
+)
+def test_a_clock_is_told_with_how_sure_that_is(
+    seconds: float | None, round_trip: float | None, said: str
+) -> None:
+    reach = Reach(
+        system="Linux", user="a", hostname="h", clock_offset_seconds=seconds, round_trip_ms=round_trip
+    )
+    (pairs,) = HostReach().show([reach])
+    assert isinstance(pairs, Pairs)
+    assert dict(pairs.rows)["clock"] == said

@@ -131,6 +131,13 @@ def _clock(evidence: Evidence) -> tuple[float | None, float | None]:
     return host_time - (clock.started + after.started) / 2, round_trip * 1000
 
 
+def _offset(seconds: float | None, round_trip_ms: float | None) -> str:
+    """How far the host's clock is from ours, and how sure that is: half a round trip."""
+    if seconds is None or round_trip_ms is None:
+        return "unknown"
+    return f"{round(seconds, 2) + 0.0:+.2f} s to this computer's (± {round_trip_ms / 2:.0f} ms)"
+
+
 def _rows(reach: Reach) -> tuple[tuple[str, str], ...]:
     gpus = ", ".join(f"{count} × {model}" for model, count in Counter(reach.gpus).items())
     clock = reach.clock_offset_seconds
@@ -140,7 +147,7 @@ def _rows(reach: Reach) -> tuple[tuple[str, str], ...]:
         ("user", reach.user),
         ("login shell", reach.shell or "not in /etc/passwd"),
         ("round trip", f"{reach.round_trip_ms:.1f} ms" if reach.round_trip_ms is not None else "unknown"),
-        ("clock", f"{clock:+.2f} s to this computer's" if clock is not None else "unknown"),
+        ("clock", _offset(clock, reach.round_trip_ms)),
         ("GPUs", gpus or "no NVIDIA driver here"),
         ("driver", reach.driver),
         ("engines", "unknown" if reach.engines is None else ", ".join(reach.engines) or "none runs"),
