@@ -1,7 +1,5 @@
 """A TCP relay on 127.0.0.1 that delays both ways by half the round trip asked for: a network for one machine.
 
-It acknowledges at once what it takes, so that its own kernel's delayed acknowledgements (40 ms) are not measured.
-
 Runs as a process of its own (`python -m benchmarks.relay PORT MS`), prints the port that it listens on, and ends
 with its stdin.
 """
@@ -14,24 +12,14 @@ import socket
 import sys
 
 
-def quick(connection: socket.socket) -> None:
-    """Acknowledge the next bytes at once; Linux forgets it after a while."""
-    with contextlib.suppress(OSError):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-
-
-async def pipe(
-    reader: asyncio.StreamReader, incoming: socket.socket, writer: asyncio.StreamWriter, delay: float
-) -> None:
+async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float) -> None:
     """Carry bytes on, each piece `delay` seconds after it came; pieces stay in order and overlap in time."""
     pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    quick(incoming)
 
     async def receive() -> None:
         while True:
             data = await reader.read(65536)
-            quick(incoming)
             await pieces.put((loop.time() + delay, data))
             if not data:
                 return
@@ -57,13 +45,12 @@ async def serve(port: int, round_trip: float) -> None:
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         onward_reader, onward_writer = await asyncio.open_connection("127.0.0.1", port)
-        near, far = (end.get_extra_info("socket") for end in (writer, onward_writer))
-        for end in (near, far):
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for end in (writer, onward_writer):
+            end.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(asyncio.CancelledError):  # the relay ends while a connection is open
             await asyncio.gather(
-                pipe(reader, near, onward_writer, round_trip / 2),
-                pipe(onward_reader, far, writer, round_trip / 2),
+                pipe(reader, onward_writer, round_trip / 2),
+                pipe(onward_reader, writer, round_trip / 2),
                 return_exceptions=True,
             )
 
