@@ -365,3 +365,30 @@ def test_a_host_that_hangs_is_asked_no_more() -> None:
     assert all(not answer.whole for answer in answers)
     assert all("hangs" in answer.failure for answer in answers)
     assert [answer.failure.startswith("here: not asked") for answer in answers] == [False] * 2 + [True] * 6
+
+
+@pytest.mark.parametrize("name", sorted(SHELLS))
+def test_a_quick_look_leaves_no_helper_behind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script's own sleeps are ended with it, also those that were only being started."""
+    mark = secrets.token_hex(8)
+    monkeypatch.setenv("DDPROBE_TEST_LOOK", mark)
+
+    def helpers() -> list[bytes]:
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                ours = f"DDPROBE_TEST_LOOK={mark}".encode() in (folder / "environ").read_bytes()
+                line = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if ours and line.startswith((b"sleep\0", b"/bin/sleep\0")):
+                found.append(line)
+        return found
+
+    for _ in range(25):
+        session = ShellOnly(SHELLS[name])
+        assert session.run("true").whole
+        assert session.sweep() == 0
+        session.close()
+    # None of them would end by itself within this time.
+    assert gone(helpers, 0.5) == []
