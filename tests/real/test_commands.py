@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -427,8 +428,12 @@ def ours(gpu: GpuHost) -> list[str]:
 def running_as(user: str) -> list[str]:
     """The command lines of every process of that user."""
     pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
-    mine = [pid for pid in pids if owner(pid) == user and not ended(pid)]
-    return [Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace") for pid in mine]
+    found = []
+    for pid in pids:
+        if owner(pid) == user and not ended(pid):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                found.append(Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace"))
+    return found
 
 
 def ended(pid: int) -> bool:
