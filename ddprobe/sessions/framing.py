@@ -14,8 +14,8 @@ learns of end-of-file on stdin. At the deadline or at end-of-file it ends the co
 all that carries its mark. One guard and one ticker a script, in place of two helpers a command, keep twelve
 questions at a few forks each; the price is that a deadline is kept to the second, never early.
 The search for marks has a time and a cap too: a process that hangs in the kernel can hang whoever reads its environ.
-The script's own sleeps are ended by KILL: a TERM that meets one between fork and exec would be lost with the
-handler that its shell had.
+The script's own sleeps are ended by KILL (a TERM that meets one between fork and exec is lost with its shell's
+handler), that of a search with its shell as one group: a trap that ends it can come too early.
 While a script runs its guard owns stdin; it has let go before the `done` line leaves, and only then may the next
 script be sent.
 """
@@ -78,9 +78,11 @@ ours() {
   {
     grep -lsz "^DDPROBE_RUN=$T[.]$1" /proc/[0-9]*/environ &
     g=$!
-    { trap 'kill -s KILL $!; exit' TERM; sleep 2 & wait $!; kill -s KILL $g; } >/dev/null &
+    $S sh -c 'sleep 2; kill -s KILL "$0"' $g >/dev/null &
+    l=$!
     wait $g
-    kill $!
+    kill -s KILL $l
+    kill -s KILL -- -$l
   } | head -c 65536
 }
 sweep() {

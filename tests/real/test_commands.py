@@ -405,9 +405,8 @@ def test_the_host_is_unchanged(
     ):
         person.types(*words, "--fail-on", "never", expect=None)
     assert (tree(gpu.root), tree(plain_user.home), ours(gpu)) == before
-    # What sshd itself runs for a connection ends a moment after it; our own helpers have a tighter bound of their own
-    # (test_a_quick_look_leaves_no_helper_behind).
-    limit = time.monotonic() + 3
+    # What sshd itself runs for a connection ends a moment after it.
+    limit = time.monotonic() + 0.7
     while (left := set(running_as(plain_user.name)) - others) and time.monotonic() < limit:
         time.sleep(0.05)
     assert left == set()
