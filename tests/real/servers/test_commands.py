@@ -22,8 +22,6 @@ from tests.real import sshd as real
 from tests.real.conftest import StartServer
 from tests.real.gpuhost import GpuHost
 
-pytestmark = pytest.mark.xdist_group("gpuhost")
-
 
 @dataclass(frozen=True)
 class Ran:
