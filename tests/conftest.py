@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 
-class OneMachine(LoadScopeScheduling):
+class OneMachine(LoadScopeScheduling):  # type: ignore[misc]
     """Files run side by side, but for those in tests/real/servers/: each would see the others' servers running."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -19,7 +19,7 @@ FLOORS = (
     {"errors", "blocks", "ddprobe"},
     {"model"},
     {"argv"},
-    {"parsing", "statistics", "readonly", "redact"},
+    {"parsing", "statistics", "readonly", "redact", "arms"},
     {"facts"},
     {"engines"},
     {"evidence"},
@@ -33,7 +33,7 @@ FLOORS = (
 )
 LEVEL = {room: level for level, floor in enumerate(FLOORS) for room in floor}
 PURE = {
-    "errors", "blocks", "model", "argv", "parsing", "statistics", "readonly", "redact", "engines", "facts", "evidence",
+    "errors", "blocks", "model", "argv", "parsing", "statistics", "readonly", "redact", "arms", "engines", "facts", "evidence",
     "lints", "verdicts", "probes",
 }  # fmt: skip
 WORLD = {
