@@ -23,13 +23,17 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells. A cell may hold several lines. `emphasis` marks rows (by index) that need a look."""
+    """Rows of cells. A cell may hold several lines. `emphasis` marks rows (by index) that need a look.
+
+    `spare` are columns (by index) that a narrow screen leaves out, the first of them first.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
     caption: str = ""
     emphasis: tuple[int, ...] = ()
+    spare: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +56,38 @@ class Pairs:
     title: str = ""
 
 
-Block = Heading | Paragraph | Table | Code | Pairs
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A measured value and the ends of its interval, where that is known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a plot: a value for each of the plot's places, None where there is none."""
+
+    name: str
+    values: tuple[Spread | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Series over the same places (contexts), which stand side by side in equal steps."""
+
+    title: str
+    places: tuple[str, ...]
+    series: tuple[Series, ...]
+    axis: str = ""
+    """What the places are, with the unit."""
+    least: float = 0.0
+    """Where the scale begins: a value that none can be below."""
+    ceiling: float | None = None
+    """A value that none can exceed, drawn as a line."""
+    interval: str = ""
+    """What the ends of the intervals are: `95 % interval`."""
+
+
+Block = Heading | Paragraph | Table | Code | Pairs | Plot

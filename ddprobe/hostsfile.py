@@ -34,7 +34,8 @@ def _variable(value: str) -> str:
     return value
 
 
-def _url(value: str) -> str:
+def server_url(value: str) -> str:
+    """The address of a server as its host sees it. Raises `ValueError`."""
     if "@" in value:
         raise ValueError("no user or password in a URL: name the variable that holds the key in api_key_env")
     if not _URL.match(value):
@@ -85,7 +86,7 @@ class Defaults(_Strict):
     transport: Literal["ssh", "openssh", "local"] | None = None
     container: ContainerKeys | None = None
     engine: Literal["sglang", "vllm", "llamacpp"] | None = None
-    url: Annotated[str, AfterValidator(_url)] | None = None
+    url: Annotated[str, AfterValidator(server_url)] | None = None
     api_key_env: Annotated[str, AfterValidator(_variable)] | None = None
     package: str | None = None
     python: str | None = None

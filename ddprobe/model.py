@@ -138,6 +138,8 @@ class HttpRequest:
     stream: bool = False
     statuses: tuple[int, ...] = (200,)
     """Status codes that are an answer."""
+    about: str = ""
+    """What a person waits for meanwhile: `repeat at 64k, prompt 2 of 4`."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.base}{self.path}"
@@ -357,6 +359,32 @@ class Verdict:
     next: tuple[str, ...] = ()
     host: str = ""
 
+    @property
+    def outcome(self) -> Outcome:
+        """How it counts. A verdict of a later version that this one does not know is a failure."""
+        return VERDICTS.get(self.name, Outcome.FAIL)
+
+
+VERDICTS = {
+    "healthy": Outcome.PASS,
+    "text_difficulty": Outcome.INFO,
+    "long_context_decay": Outcome.WARN,
+    "gpu_state": Outcome.WARN,
+    "not_speculating": Outcome.WARN,
+    "spec_net_loss": Outcome.WARN,
+    "inconclusive": Outcome.UNKNOWN,
+    "long_context_bug": Outcome.FAIL,
+    "drafter_dead": Outcome.FAIL,
+    "metric_inconsistency": Outcome.FAIL,
+    "simulated_acceptance": Outcome.FAIL,
+    "verify_not_lossless": Outcome.FAIL,
+    "cache_state_bug": Outcome.FAIL,
+    "attention_kernel_bottleneck": Outcome.FAIL,
+    "launch_or_cpu_bound": Outcome.FAIL,
+    "startup_incompatible": Outcome.FAIL,
+}
+"""Every verdict there is, and how it counts."""
+
 
 # --- probes ------------------------------------------------------------------------------------------------
 
@@ -498,9 +526,10 @@ class Report:
 
     @property
     def outcome(self) -> Outcome:
-        """The worst finding. A step that got its whole answer and judges nothing (`read`) counts as *info*."""
+        """The worst finding or verdict. A step that got its whole answer and judges nothing (`read`) counts as *info*."""
         answered = [Outcome.INFO for step in self.steps if step.status == "done"]
-        return Outcome.worst([finding.outcome for finding in self.findings] + answered)
+        judged = [verdict.outcome for verdict in self.verdicts]
+        return Outcome.worst([finding.outcome for finding in self.findings] + judged + answered)
 
 
 FAIL_ON = {"fail": Outcome.FAIL, "warn": Outcome.WARN, "never": None}
@@ -509,19 +538,20 @@ FAIL_ON = {"fail": Outcome.FAIL, "warn": Outcome.WARN, "never": None}
 def exit_code(report: Report, fail_on: str = "fail") -> int:
     """The exit code of a finished run: the first of 130, 1, 3, 4 that holds, else 0.
 
-    *unknown* never counts for 1; a step without a whole answer, or an answer that could not be written to the
-    report's folder, counts for 4.
+    *unknown* never counts for 1; the verdict `inconclusive`, a step without a whole answer, or an answer that could
+    not be written to the report's folder, counts for 4.
     """
     limit = FAIL_ON[fail_on]
     if report.interrupted:
         return 130
-    if limit is not None and any(
-        f.outcome >= limit and f.outcome is not Outcome.UNKNOWN for f in report.findings
-    ):
+    judged = [f.outcome for f in report.findings] + [v.outcome for v in report.verdicts]
+    if limit is not None and any(o >= limit and o is not Outcome.UNKNOWN for o in judged):
         return 1
     if any(host.error for host in report.hosts):
         return 3
     if report.trouble or any(step.status == "incomplete" for step in report.steps):
+        return 4
+    if any(verdict.outcome is Outcome.UNKNOWN for verdict in report.verdicts):
         return 4
     return 0
 

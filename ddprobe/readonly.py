@@ -9,6 +9,7 @@ First the lists, then `check`, which holds a question against them. How an argv 
 
 from __future__ import annotations
 
+import json
 import re
 from urllib.parse import urlsplit
 
@@ -107,6 +108,29 @@ HTTP_PATHS: frozenset[tuple[str, str]] = frozenset(
         ("GET", "/props"), ("GET", "/slots"),
     }
 )  # fmt: skip
+# What makes a server compute: path → the fields that its JSON body may have. Whatever else a server would take (LoRA
+# adapters, sessions, files to load, logs to write) is refused.
+_SAMPLING = frozenset({"temperature", "max_new_tokens", "ignore_eos"})
+GENERATING: dict[str, frozenset[str]] = {
+    "/generate": frozenset({"input_ids", "text", "sampling_params", "stream"}),
+    "/completion": frozenset(
+        {
+            "prompt", "n_predict", "temperature", "ignore_eos", "stream", "timings_per_token", "return_tokens",
+            "cache_prompt", "seed", "samplers", "response_fields",
+        }
+    ),
+    "/v1/completions": frozenset(
+        {
+            "model", "prompt", "max_tokens", "min_tokens", "temperature", "repetition_penalty", "ignore_eos", "stream", "stream_options",
+            "return_token_ids", "return_spec_tokens_details", "timings_per_token", "return_tokens", "cache_prompt", "seed", "samplers",
+        }
+    ),
+    "/tokenize": frozenset({"model", "prompt", "content", "add_special_tokens", "add_special", "parse_special", "with_pieces"}),
+}  # fmt: skip
+_LENGTHS = ("max_tokens", "n_predict", "max_new_tokens")
+MAX_OUTPUT = 16 * 1024
+"""Tokens that one request may ask for."""
+MAX_BODY = 32 * 1024 * 1024
 _HTTP_BASE = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?\Z")
 _HTTP_HEADERS = frozenset({"accept", "content-type"})
 
@@ -212,8 +236,12 @@ def _could_name(path: str) -> str:
 
 
 def _check_http(request: HttpRequest) -> None:
-    if (request.method, request.path) not in HTTP_PATHS:
+    if request.method == "POST" and request.path in GENERATING:
+        _check_generating(request)
+    elif (request.method, request.path) not in HTTP_PATHS:
         raise _refuse(request, f"{request.method} {request.path} is not on the list")
+    elif request.body:
+        raise _refuse(request, f"{request.method} {request.path} takes no body")
     if not _HTTP_BASE.match(request.base) or not _has_port(request.base):
         raise _refuse(request, f"{request.base!r} is not scheme://address:port")
     for name, value in request.headers:
@@ -223,6 +251,29 @@ def _check_http(request: HttpRequest) -> None:
         raise _refuse(request, "a NUL byte in the body")
     if not 0 < request.cap <= MAX_CAP:
         raise _refuse(request, "the cap is out of bounds")
+
+
+def _check_generating(request: HttpRequest) -> None:
+    """One completion of bounded length, or the ids of a text, and nothing else that the server could be told to do."""
+    if len(request.body) > MAX_BODY:
+        raise _refuse(request, f"a body of {len(request.body)} bytes is too large")
+    try:
+        body = json.loads(request.body)
+    except ValueError:
+        raise _refuse(request, "its body is not JSON") from None
+    if not isinstance(body, dict):
+        raise _refuse(request, "its body is no JSON object")
+    sampling = body.get("sampling_params", {})
+    if not isinstance(sampling, dict):
+        raise _refuse(request, "its sampling_params are no JSON object")
+    unknown = [*(set(body) - GENERATING[request.path]), *(set(sampling) - _SAMPLING)]
+    if unknown:
+        raise _refuse(request, f"the field {min(unknown)!r} is not on the list")
+    if request.path == "/tokenize":
+        return
+    lengths = [scope[name] for scope in (body, sampling) for name in _LENGTHS if name in scope]
+    if not lengths or not all(type(length) is int and 0 < length <= MAX_OUTPUT for length in lengths):
+        raise _refuse(request, f"it must ask for 1 to {MAX_OUTPUT} tokens")
 
 
 def _has_port(base: str) -> bool:

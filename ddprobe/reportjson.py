@@ -3,7 +3,8 @@
 Every record is an object of its fields. A field `started` is ISO 8601 in UTC (null: never). Pairs with distinct
 names are an object. A fact carries its class as `type`. Infinite numbers and NaN are the strings `Infinity`,
 `-Infinity` and `NaN`. At the top stand, besides the report's own fields, what is derived from them: `outcome`,
-`ranges` and `hits` (the source read and found, one a line), and `points` and `hypotheses`.
+`ranges` and `hits` (the source read and found, one a line), `points` (one per arm and context measured) and
+`hypotheses`; a verdict has its `outcome`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ SCHEMA = "ddprobe-report/1"
 MAX_BITS = 14_000
 RANGE_FIELDS = ("path", "first", "last", "total", "status", "text", "symbol", "note")
 HIT_FIELDS = ("path", "line", "text", "within")
+POINT_FIELDS = (
+    "arm", "context_tokens", "steps", "commit_mean", "commit_low", "commit_high", "ceiling", "accept_rate", "step_ms",
+    "tok_s", "cached_tokens", "prompt_tokens",
+)  # fmt: skip
+"""Of a `CommitPoint`; the point's `host` stands before them and its `origin`, as `source`, behind them."""
 
 _INFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 # Characters that JSON lets through and a terminal or an encoder does not: C1, bidirectional, separators, halves.
@@ -64,11 +70,13 @@ def text(data: Any, indent: int | None = None) -> str:
 def from_report(report: Report) -> dict[str, Any]:
     """The whole report, with what is derived from it at the top."""
     fields = encode(report)
-    found: dict[str, list[dict[str, Any]]] = {"SourceRange": [], "SourceHit": []}
+    found: dict[str, list[dict[str, Any]]] = {"SourceRange": [], "SourceHit": [], "CommitPoint": []}
     for step in fields["steps"]:
         for fact in step["facts"]:
             if fact["type"] in found:
                 found[fact["type"]].append({**fact, "host": step["host"], "step": step["id"]})
+    for verdict, encoded in zip(report.verdicts, fields["verdicts"], strict=True):
+        encoded["outcome"] = verdict.outcome.label
     return {
         "schema": SCHEMA,
         **{
@@ -77,7 +85,7 @@ def from_report(report: Report) -> dict[str, Any]:
         "outcome": report.outcome.label,
         **{name: fields.pop(name) for name in ("hosts", "findings", "verdicts")},
         "hypotheses": [],
-        "points": [],
+        "points": [_point(fact) for fact in found["CommitPoint"] if fact.get("purpose") == "point"],
         "ranges": [_pick(fact, RANGE_FIELDS) for fact in found["SourceRange"]],
         "hits": [_pick(fact, HIT_FIELDS) for fact in found["SourceHit"]],
         **fields,
@@ -86,6 +94,11 @@ def from_report(report: Report) -> dict[str, Any]:
 
 def _pick(fact: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: fact[name] for name in (*names, "host", "step")}
+
+
+def _point(fact: Mapping[str, Any]) -> dict[str, Any]:
+    measured = {name: fact.get(name) for name in POINT_FIELDS}
+    return {"host": fact["host"], **measured, "source": fact.get("origin", "")}
 
 
 def encode(value: Any, hint: Any = Any) -> Any:

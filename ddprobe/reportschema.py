@@ -32,11 +32,13 @@ def schema() -> dict[str, Any]:
         "if": {"properties": {"type": {"enum": sorted(reportjson.fact_types())}}},
         "then": {"oneOf": known},
     }
+    definitions["Verdict"]["required"].append("outcome")
+    definitions["Verdict"]["properties"]["outcome"] = _of(Outcome, definitions)
     derived = {
         "schema": {"const": reportjson.SCHEMA},
         "outcome": _of(Outcome, definitions),
         "hypotheses": {"type": "array"},
-        "points": {"type": "array"},
+        "points": _points(definitions),
         "ranges": _lines(facts.SourceRange, reportjson.RANGE_FIELDS, definitions),
         "hits": _lines(facts.SourceHit, reportjson.HIT_FIELDS, definitions),
     }
@@ -58,6 +60,22 @@ def _lines(kind: type, names: tuple[str, ...], definitions: dict[str, Any]) -> d
     return {
         "type": "array",
         "items": {"type": "object", "required": list(properties), "properties": properties},
+    }
+
+
+def _points(definitions: dict[str, Any]) -> dict[str, Any]:
+    hints = reportjson.hints_of(facts.CommitPoint)
+    measured = {name: _of(hints[name], definitions) for name in reportjson.POINT_FIELDS}
+    properties = {"host": {"type": "string"}, **measured, "source": {"type": "string"}}
+    about = inspect.getdoc(facts.CommitPoint)
+    return {
+        "type": "array",
+        "items": {
+            "description": about,
+            "type": "object",
+            "required": list(properties),
+            "properties": properties,
+        },
     }
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ddprobe import __version__, lints, probes, reportjson
+from ddprobe import __version__, lints, probes, reportjson, verdicts
 from ddprobe.errors import DdprobeError, HostError, Unanswered
 from ddprobe.interrupts import Interrupts
 from ddprobe.model import (
@@ -27,12 +27,15 @@ from ddprobe.model import (
     Gap,
     Host,
     HostRecord,
+    HttpRequest,
     Outcome,
     Progress,
+    Question,
     Report,
     Result,
     Step,
     StepRecord,
+    Verdict,
 )
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
@@ -88,11 +91,22 @@ def run(
             hosts=tuple(work.record for work in works),
             steps=tuple(step for work in works for step in tuple(work.done)),
             findings=tuple(finding for work in works for finding in tuple(work.findings)),
+            verdicts=tuple(verdict for work in works for verdict in _verdicts(work)),
             redactions=redactor.count,
         )
         report = _with_trouble(_masked_report(report, redactor), writer.trouble)
         writer.finish(report, redactor.known)
         return _with_trouble(report, writer.trouble)
+
+
+def _verdicts(work: _HostRun) -> tuple[Verdict, ...]:
+    """What the evidence of one host supports, all its steps together."""
+    facts = [fact for step in tuple(work.done) for fact in step.facts]
+    try:
+        found = verdicts.judge(facts, tuple(work.findings))
+    except Exception as error:
+        found = (Verdict(name="inconclusive", reasons=(_bug("judging", error),)),)
+    return tuple(dataclasses.replace(verdict, host=work.host.name) for verdict in found)
 
 
 def _masked_report(report: Report, redactor: Redactor) -> Report:
@@ -334,7 +348,7 @@ def collect(step: Step, host: Host, session: Session, writer: ReportWriter, prog
         for _ in range(MAX_ROUNDS):
             questions = asked if isinstance(asked, tuple) else (asked,)
             if questions:
-                progress(host.name, f"{step.id}: {questions[0].key}")
+                progress(host.name, f"{step.id}: {_waiting_for(questions[0])}")
             answers = session.ask(questions) if questions else ()
             for answer in answers:
                 writer.answer(host.name, step.id, answer)
@@ -360,6 +374,10 @@ def collect(step: Step, host: Host, session: Session, writer: ReportWriter, prog
             if conversation is not None:
                 conversation.close()
     return Collected(Evidence(host, tuple(results)), broken, lost)
+
+
+def _waiting_for(question: Question) -> str:
+    return (isinstance(question, HttpRequest) and question.about) or question.key
 
 
 def judge(

@@ -11,7 +11,17 @@ from typing import Any
 
 import yaml
 
-from ddprobe.model import Command, CommandResult, Connection, Container, Host, HttpResult, Question, Result
+from ddprobe.model import (
+    Command,
+    CommandResult,
+    Connection,
+    Container,
+    Host,
+    HttpRequest,
+    HttpResult,
+    Question,
+    Result,
+)
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
 
@@ -34,7 +44,7 @@ class RecordedSession(Session):
         return [self._answer(question) for question in questions]
 
     def _answer(self, question: Question) -> Result:
-        text = self._recorded(str(question))
+        text = self._recorded(_text(question))
         self.unasked.discard(text)
         answer = self._answers[text]
         road = {
@@ -76,6 +86,15 @@ class RecordedSession(Session):
         if f"{name}_file" in answer:
             return Path(self._folder, answer[f"{name}_file"]).read_bytes()
         return str(answer.get(name, "")).encode()
+
+
+def _text(question: Question) -> str:
+    """The question as recordings have it. Requests with a body differ by their key alone."""
+    return (
+        f"{question} ({question.key})"
+        if isinstance(question, HttpRequest) and question.body
+        else str(question)
+    )
 
 
 def recordings() -> list[Path]:

@@ -155,7 +155,7 @@ def test_every_command_has_a_help_page(name: str, capsys: pytest.CaptureFixture[
     assert (f"Example: ddprobe {name}" in told) is (name not in ("report", "lab"))
 
 
-@pytest.mark.parametrize("name", ["inspect-config", "server", "grep", "read", "probe", "hosts", "demo"])
+@pytest.mark.parametrize("name", ["inspect-config", "server", "commit-probe", "grep", "read", "probe", "hosts", "demo"])
 def test_every_look_at_hosts_takes_all_the_common_options(name: str) -> None:
     command = app._command(name)
     assert {spelling for parameter in command.params for spelling in parameter.opts} >= options.SPELLINGS
@@ -183,7 +183,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("line", "said"),
     [
         ("gerp x", ["ddprobe: there is no command 'ddprobe gerp'", "  did you mean grep?"]),
-        ("commit-probe", ["ddprobe: there is no command 'ddprobe commit-probe'", "  ddprobe --help lists them"]),
+        ("telepathy", ["ddprobe: there is no command 'ddprobe telepathy'", "  ddprobe --help lists them"]),
         ("report open", ["ddprobe: there is no command 'ddprobe report open'", "  it has list, show"]),
         ("report shwo", ["ddprobe: there is no command 'ddprobe report shwo'", "  did you mean show?"]),
         ("grep x h --hsots f", ["ddprobe: ddprobe grep has no option --hsots", "  did you mean --hosts?"]),

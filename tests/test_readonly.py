@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Sequence
@@ -248,6 +249,62 @@ def test_http_paths_that_only_tell(path: str) -> None:
 def test_http_that_acts_is_refused(method: str, path: str) -> None:
     with pytest.raises(Refused):
         readonly.check(request(method, path))
+
+
+def generating(path: str, body: object) -> HttpRequest:
+    return request("POST", path, body=body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+GENERATE = {
+    "input_ids": [1, 2],
+    "sampling_params": {"temperature": 0, "max_new_tokens": 65, "ignore_eos": True},
+    "stream": True,
+}
+COMPLETION = {"prompt": [1, 2], "n_predict": 65, "temperature": 0, "cache_prompt": True, "stream": True}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/generate", GENERATE),
+        ("/completion", COMPLETION),
+        ("/v1/completions", {"model": "m", "prompt": [1], "max_tokens": 9, "stream": True}),
+        ("/tokenize", {"prompt": "The cat", "add_special_tokens": False}),
+    ],
+)
+def test_one_bounded_completion_may_be_asked_for(path: str, body: object) -> None:
+    readonly.check(generating(path, body))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/generate", {**GENERATE, "lora_path": "/x"}),
+        ("/generate", {**GENERATE, "session_params": {}}),
+        ("/generate", {**GENERATE, "sampling_params": {"max_new_tokens": 9, "regex": ".*"}}),
+        ("/generate", {**GENERATE, "sampling_params": {"max_new_tokens": 10**6}}),
+        ("/generate", {**GENERATE, "sampling_params": {"max_new_tokens": True}}),
+        ("/generate", {**GENERATE, "sampling_params": [1]}),
+        ("/generate", {"input_ids": [1]}),
+        ("/completion", {**COMPLETION, "n_predict": -1}),
+        ("/completion", {**COMPLETION, "id_slot": 0}),
+        ("/completion", [COMPLETION]),
+        ("/completion", b"{"),
+        ("/v1/completions", {"model": "m", "prompt": "x", "max_tokens": 9, "logit_bias": {}}),
+        ("/v1/completions", {"model": "m", "prompt": "x", "max_tokens": 9, "n": 4}),
+        ("/tokenize", {"path": "/etc/passwd"}),
+        ("/v1/chat/completions", {"model": "m", "max_tokens": 1}),
+        ("/slots/0", {"action": "erase"}),
+    ],
+)
+def test_anything_else_a_server_could_be_told_is_refused(path: str, body: object) -> None:
+    with pytest.raises(Refused):
+        readonly.check(generating(path, body))
+
+
+def test_a_request_that_only_tells_has_no_body() -> None:
+    with pytest.raises(Refused):
+        readonly.check(request(path="/server_info", body=b"{}"))
 
 
 @pytest.mark.parametrize(

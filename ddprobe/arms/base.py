@@ -49,7 +49,7 @@ class Script(abc.ABC):
         """The least length, nonce not counted, at which `build` works."""
 
     def filler(self, length: int) -> int:
-        """How many ids of filler `build` takes for that length; 0 for none."""
+        """How many ids of filler `build` takes for that length, at most; 0 for none."""
         return 0
 
     @abc.abstractmethod
@@ -68,6 +68,8 @@ class Arm(abc.ABC):
     name: ClassVar[str]
     about: ClassVar[str]
     """One line: what it exercises."""
+    ladder: ClassVar[bool] = True
+    """False for a text that is sent as it is, at no length but its own."""
 
     @abc.abstractmethod
     def scripts(self, needs: Needs) -> tuple[Script, ...]:

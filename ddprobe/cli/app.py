@@ -31,6 +31,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
             "Drafter, target and server arguments side by side, with lints.",
         ),
         "server": ("server:server", "Which engines run: version, arguments, model, health, load."),
+        "commit-probe": (
+            "commit:commit_probe",
+            "Commit length by context and kind of text, with step time; a verdict.",
+        ),
         "grep": ("source:grep", "Search the installed engine's source."),
         "read": ("source:read", "Line ranges or whole functions of the installed source."),
         "probe": ("probe:probe", "Run any probe by name."),

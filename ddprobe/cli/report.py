@@ -97,7 +97,7 @@ def show(
     """
     from ddprobe import store
 
-    folder = _folder(report, flow.reports_folder(options))
+    folder = folder_of(report, flow.reports_folder(options))
     found = store.load(folder)
     if options.json:
         screen.show_json(found)
@@ -108,7 +108,7 @@ def show(
     return 0
 
 
-def _folder(name: str | None, reports: Path) -> Path:
+def folder_of(name: str | None, reports: Path) -> Path:
     """The report folder that is meant."""
     if name and (Path(name).is_file() or _is_report(Path(name))):
         return Path(name)

@@ -62,11 +62,11 @@ def _write(text: str) -> None:
 
 @contextlib.contextmanager
 def progress(options: Options) -> Iterator[Progress]:
-    """What goes on during a run, on a terminal's stderr; silent with `--json`, `-q` and in a pipe."""
-    if options.json or options.quiet or not sys.stderr.isatty():
+    """What goes on during a run, on stderr; silent with `--json`, `-q` and, but for `-v`, where it is no terminal."""
+    if options.json or options.quiet or not (sys.stderr.isatty() or options.verbose):
         yield lambda *_: None
         return
     from ddprobe.render import terminal
 
-    with terminal.progress() as running:
+    with terminal.progress(log=options.verbose) as running:
         yield running

@@ -34,12 +34,20 @@ def resolve(words: Sequence[str] | None, options: Options) -> tuple[Host, ...]:
 
 def limited(hosts: Sequence[Host], options: Options) -> tuple[Host, ...]:
     """The hosts with `--timeout` as the time that one question may take."""
-    if options.timeout is None:
+    limit = seconds(options)
+    if limit is None:
         return tuple(hosts)
+    return tuple(dataclasses.replace(host, command_timeout=limit) for host in hosts)
+
+
+def seconds(options: Options) -> float | None:
+    """What `--timeout` says; None where it is not given."""
+    if options.timeout is None:
+        return None
     try:
-        seconds = sizes.duration(options.timeout)
+        found = sizes.duration(options.timeout)
     except UsageError as error:
         raise UsageError(f"--timeout: {error.message}", error.advice) from None
-    if not 0 < seconds <= 3600:
+    if not 0 < found <= 3600:
         raise UsageError(f"--timeout {options.timeout!r} is out of bounds", "above 0 and at most 1h")
-    return tuple(dataclasses.replace(host, command_timeout=seconds) for host in hosts)
+    return found

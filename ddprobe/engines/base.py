@@ -8,11 +8,14 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ddprobe.facts import ServerArgs, ServerState
 from ddprobe.model import HttpRequest, HttpResult
 from ddprobe.parsing.server_args import Dialect, parse
+
+if TYPE_CHECKING:
+    from ddprobe.engines.generation import Generation
 
 HTTP_TIMEOUT = 10.0
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?\Z")
@@ -83,6 +86,8 @@ class Engine(abc.ABC):
     """Those of them whose answer holds its arguments with defaults filled in."""
     not_arguments: ClassVar[frozenset[str]] = frozenset()
     """Top-level fields of that answer which are none."""
+    generation: ClassVar[Generation]
+    """How it is asked to generate, and how its answers are read."""
     older: ClassVar[Mapping[str, str]] = {}
     """Path → the path that answers in its place in older releases."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ddprobe.engines.base import Answers
-from ddprobe.facts import Account, ServerArgs
+from ddprobe.facts import Account, Claim, ServerArgs
 from ddprobe.model import HttpRequest, HttpResult
 
 Ids = tuple[int, ...]
@@ -98,6 +98,8 @@ class Counters:
     steps: float | None = None
     """All decode steps, drafts or not, where the server counts them (prompt batches may be among them)."""
     running: float | None = None
+    cached: float | None = None
+    """Prompt tokens that the prefix cache served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,9 @@ class Generated:
     empty when the stream does not show them."""
     last_step_cut: bool | None = None
     """Whether the last of `steps` may have been cut by the end of the output; None: not known."""
+    cut_steps: int | None = None
+    """How many of `steps`, at their end, the end of the output may have shortened, where that is more than the last one
+    (llama.cpp trims each draft to what is left); None: as `last_step_cut` says."""
     merged: int = 0
     """Pieces of the stream that held more than one step."""
     accounts: tuple[Account, ...] = ()
@@ -172,6 +177,10 @@ class Generation(abc.ABC):
     def counters(self, result: HttpResult) -> Counters | None:
         """Server-wide counters from the answer of `counters_path`; None when it has none."""
         return None
+
+    def claims(self, answers: Answers) -> tuple[Claim, ...]:
+        """What the server itself states of its speculation, server-wide, in the answers of `paths`."""
+        return ()
 
 
 # --- what the dialects share -------------------------------------------------------------------------------

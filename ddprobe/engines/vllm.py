@@ -30,6 +30,12 @@ _SPECULATIVE = {
     "revision": "speculative_draft_model_revision",
     "num_speculative_tokens": "num_speculative_tokens",
 }
+# Flags that stand for one field of --speculative-config.
+_SPECULATIVE_FLAGS = {
+    "spec_method": "method",
+    "spec_model": "model",
+    "spec_tokens": "num_speculative_tokens",
+}
 
 
 class VLLM(Engine):
@@ -93,7 +99,10 @@ class VLLM(Engine):
         for name, shared in _SHARED.items():
             if name in found:
                 found[shared] = found[name]
+        short = {field: found[flag] for flag, field in _SPECULATIVE_FLAGS.items() if flag in found}
         speculative = found.get("speculative_config")
+        if short and (speculative is None or isinstance(speculative, dict)):
+            speculative = found["speculative_config"] = {**(speculative or {}), **short}
         if isinstance(speculative, dict):
             for name, shared in _SPECULATIVE.items():
                 if name in speculative:

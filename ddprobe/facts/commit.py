@@ -79,6 +79,8 @@ class CommitSetup(Fact):
     cold: bool = False
     """Every request came with a prefix of its own, so that the server's prefix cache could not serve it."""
     points: tuple[PlannedPoint, ...] = ()
+    seconds: float | None = None
+    """What the plan will take, estimated; None where nothing tells the server's speed."""
     left_out: tuple[str, ...] = ()
     """Points that were not sent, each with its reason."""
     texts: tuple[tuple[str, str], ...] = ()

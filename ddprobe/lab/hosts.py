@@ -1,28 +1,111 @@
-"""The made-up hosts of the scenarios: what each serves, and on what."""
+"""The made-up hosts of the scenarios: what each serves, on what, and which part of it works badly.
+
+Nothing here says how long a commit is or what is wrong: that comes out of the engine that is built from it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ddprobe.lab import models
+from ddprobe.lab.engine.decoding import Law
+from ddprobe.lab.engine.wiring import Parts
 from ddprobe.lab.install import ADMIN_KEY, Serving, machine
 from ddprobe.lab.machine import Machine
 from ddprobe.lab.tree import File
 
+_SERIAL_ATTENTION = Law(step=0.0085, per_token=7.7e-6)
+"""Few thread blocks walk through the whole context one after the other."""
+_PARALLEL_ATTENTION = Law(step=0.010, per_token=12e-9)
+_NO_SPECULATION: Mapping[str, Any] = {"speculative_algorithm": None}
+
 
 def founding_story() -> Machine:
     """The host of the investigation that ddprobe replays."""
+    return _kimi(
+        "lab-gpu01",
+        {"speculative_ddtree_budget": 16},
+        Parts(law=_SERIAL_ATTENTION, learnt=0.62, hints=0.4, commits_accepted=False),
+    )
+
+
+def slow_attention() -> Machine:
+    """The same hardware and kernel, and a drafter that works."""
+    return _kimi("lab-gpu03", {}, Parts(law=_SERIAL_ATTENTION))
+
+
+def healthy() -> Machine:
+    """A host on which nothing is wrong."""
+    return _qwen("lab-gpu02", Parts(law=_PARALLEL_ATTENTION))
+
+
+def hard_text() -> Machine:
+    """Little of what the target says can be foreseen."""
+    return _qwen("lab-gpu04", Parts(law=_PARALLEL_ATTENTION, learnt=0.05, hints=0.05))
+
+
+def rope_cliff() -> Machine:
+    """The drafter's positions are stretched to 32k, and the server lets more in."""
+    yarn = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
+    return _qwen("lab-gpu05", Parts(law=_PARALLEL_ATTENTION), drafter={"rope_scaling": yarn})
+
+
+def window_not_applied() -> Machine:
+    """The drafter was trained with a window, and its configuration does not say in which layers."""
+    return _qwen("lab-gpu06", Parts(law=_PARALLEL_ATTENTION), drafter={"layer_types": None})
+
+
+def dead_drafter() -> Machine:
+    """A conversion lost the weights that read the target's hidden states."""
+    lost = ("fc.", "hidden_norm.", "layers.0.")
+    return _qwen("lab-gpu07", Parts(law=_PARALLEL_ATTENTION, trained=False), lost=lost)
+
+
+def not_speculating() -> Machine:
+    """Started without the arguments that ask for speculation."""
+    return _qwen("lab-gpu08", Parts(law=_PARALLEL_ATTENTION), given=_NO_SPECULATION)
+
+
+def metric_lies() -> Machine:
+    """Accepted tokens are counted with the root of their path."""
+    return _qwen("lab-gpu09", Parts(law=_PARALLEL_ATTENTION, counts_root=True))
+
+
+def cache_loses_draft_kv() -> Machine:
+    """A second-level cache gives back the target's part of a prefix and not the drafter's."""
+    return _qwen(
+        "lab-gpu10",
+        Parts(law=_PARALLEL_ATTENTION, cached_states=False),
+        given={"enable_hierarchical_cache": True},
+    )
+
+
+def simulated_acceptance() -> Machine:
+    """A benchmark's variable was left in the environment."""
+    return _qwen("lab-gpu11", Parts(law=_PARALLEL_ATTENTION), environment={"SGLANG_SIMULATE_ACC_LEN": "6"})
+
+
+# --- the two kinds of host ---------------------------------------------------------------------------------
+
+
+def _kimi(hostname: str, given: Mapping[str, Any], parts: Parts) -> Machine:
     drafter = models.KIMI_DRAFTER
     return machine(
         Serving(
-            hostname="lab-gpu01",
+            hostname=hostname,
             gpu="NVIDIA RTX PRO 6000 Blackwell Server Edition",
             gpus=8,
             target="moonshotai/Kimi-K2.6",
+            target_config=models.KIMI_TARGET,
             target_files={
                 "config.json": models.document(models.KIMI_TARGET),
                 "tokenizer_config.json": models.document(models.KIMI_TOKENS),
                 **models.shards(64, 9.28),
             },
+            special_tokens=163584,
             drafter="z-lab/Kimi-K2.6-DFlash",
+            drafter_config=drafter,
             drafter_files={
                 "config.json": models.document(drafter),
                 "model.safetensors": models.drafter_weights(drafter),
@@ -40,86 +123,83 @@ def founding_story() -> Machine:
                 "speculative_algorithm": "DFLASH",
                 "speculative_draft_model_path": "z-lab/Kimi-K2.6-DFlash",
                 "speculative_num_draft_tokens": 8,
-                "speculative_ddtree_budget": 16,
+                **given,
                 "enable_metrics": True,
                 "host": "127.0.0.1",
                 "port": 30000,
                 "admin_api_key": ADMIN_KEY,
             },
             environment={"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"},
-            architecture="KimiK25ForConditionalGeneration",
-            model_type="kimi_k25",
             token_capacity=412160,
-            throughput=0.7,
-            accept_length=1.0,
-            verify_calls=2240,
-            generated=2256,
             weight_gb=72.4,
             kv_cache_gb=13.2,
-            log=_FOUNDING_LOG,
+            parts=parts,
+            pace=0.02,
+            served=((1412, 161), (185300, 161)),
         )
     )
 
 
-def healthy() -> Machine:
-    """A host on which nothing is wrong."""
-    drafter = models.QWEN_DRAFTER
+def _qwen(
+    hostname: str,
+    parts: Parts,
+    *,
+    drafter: Mapping[str, Any] | None = None,
+    lost: tuple[str, ...] = (),
+    given: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Machine:
+    """`drafter` and `given` change fields of the configuration and arguments; None takes one out.
+
+    `lost`: parameters whose names begin so are missing from the drafter's weights.
+    """
+    config = _without_none({**models.QWEN_DRAFTER, **(drafter or {})}, drafter)
+    arguments = {
+        "model_path": "Qwen/Qwen3-4B-Instruct-2507",
+        "context_length": 163840,
+        "attention_backend": "flashinfer",
+        "speculative_algorithm": "DFLASH",
+        "speculative_draft_model_path": "lab/Qwen3-4B-Instruct-2507-DFlash-b16",
+        "speculative_num_draft_tokens": 16,
+        "max_running_requests": 32,
+        "enable_metrics": True,
+        "host": "127.0.0.1",
+        "port": 30000,
+    }
+    if given is _NO_SPECULATION:
+        arguments = {name: value for name, value in arguments.items() if not name.startswith("speculative_")}
+    else:
+        arguments |= given or {}
     return machine(
         Serving(
-            hostname="lab-gpu02",
+            hostname=hostname,
             gpu="NVIDIA H100 80GB HBM3",
             gpus=1,
-            target="Qwen/Qwen3-4B",
+            target="Qwen/Qwen3-4B-Instruct-2507",
+            target_config=models.QWEN_TARGET,
             target_files={
                 "config.json": models.document(models.QWEN_TARGET),
                 "tokenizer_config.json": models.document(models.QWEN_TOKENS),
                 **models.shards(3, 2.68),
             },
-            drafter="z-lab/Qwen3-4B-DFlash-b16",
+            special_tokens=151643,
+            drafter="lab/Qwen3-4B-Instruct-2507-DFlash-b16",
+            drafter_config=config,
             drafter_files={
-                "config.json": models.document(drafter),
-                "model.safetensors": models.drafter_weights(drafter),
+                "config.json": models.document(config),
+                "model.safetensors": models.drafter_weights(config, without=lost),
             },
-            given={
-                "model_path": "Qwen/Qwen3-4B",
-                "context_length": 40960,
-                "attention_backend": "flashinfer",
-                "speculative_algorithm": "DFLASH",
-                "speculative_draft_model_path": "z-lab/Qwen3-4B-DFlash-b16",
-                "speculative_num_draft_tokens": 16,
-                "max_running_requests": 32,
-                "enable_metrics": True,
-                "host": "127.0.0.1",
-                "port": 30000,
-            },
-            environment={"SGLANG_EXPOSE_OWN_ENV_VARS": "1"},
-            architecture="Qwen3ForCausalLM",
-            model_type="qwen3",
+            given=arguments,
+            environment={"SGLANG_EXPOSE_OWN_ENV_VARS": "1", **(environment or {})},
             token_capacity=395216,
-            throughput=611.4,
-            accept_length=6.2,
-            verify_calls=5120,
-            generated=31680,
             weight_gb=8.1,
             kv_cache_gb=54.9,
-            log=_HEALTHY_LOG,
+            parts=parts,
+            pace=0.2,
+            served=((1412, 257),),
         )
     )
 
 
-_FOUNDING_LOG = """\
-[2026-04-30 09:12:03] ddprobe lab: a made-up log
-[2026-04-30 09:12:41 TP0] Initialized DFLASH draft runner. attention_backend=triton, model=DFlashDraftModel, block_size=8, draft_window_size=None, compact_cache=False
-[2026-04-30 09:12:41 TP0] DFLASH draft runner ready. mask_token=[UNK], mask_token_id=163838, mask_token_id_override=163838, noise_embed_scale=1.0
-[2026-04-30 09:31:07 TP0] Prefill batch, #new-seq: 1, #new-token: 1412, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: 0, #pending-token: 0, cuda graph: False, input throughput (token/s): 811.20
-[2026-04-30 09:31:08 TP0] Decode batch, #running-req: 1, #token: 1450, token usage: 0.00, accept len: 1.00, accept rate: 0.00, cuda graph: True, gen throughput (token/s): 118.04, #queue-req: 0
-[2026-04-30 09:31:08 TP0] DFLASH verify: steps=40 avg_commit_len=1.00 avg_accepted_depth=3.00 step_ms=8.47
-[2026-04-30 10:02:55 TP0] Decode batch, #running-req: 1, #token: 185340, token usage: 0.45, accept len: 1.00, accept rate: 0.00, cuda graph: True, gen throughput (token/s): 0.70, #queue-req: 0
-[2026-04-30 10:02:55 TP0] DFLASH verify: steps=40 avg_commit_len=1.00 avg_accepted_depth=3.00 step_ms=1430.11
-"""
-
-_HEALTHY_LOG = """\
-[2026-04-30 09:12:03] ddprobe lab: a made-up log
-[2026-04-30 09:12:20] Initialized DFLASH draft runner. attention_backend=flashinfer, model=DFlashDraftModel, block_size=16, draft_window_size=None, compact_cache=False
-[2026-04-30 09:31:08] Decode batch, #running-req: 1, #token: 1450, token usage: 0.00, accept len: 6.20, accept rate: 0.35, cuda graph: True, gen throughput (token/s): 611.40, #queue-req: 0
-"""
+def _without_none(config: Mapping[str, Any], changed: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return {name: value for name, value in config.items() if value is not None or name not in (changed or {})}

@@ -1,9 +1,10 @@
-"""The simulated inference server: answers HTTP/1.1 on a channel as the made-up host's server would."""
+"""HTTP/1.1 on a channel, as the made-up host's inference server speaks it: whole answers, and streams in their time."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,10 +27,33 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a body, and how many seconds after the request it goes out."""
+
+    at: float
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Response:
     body: bytes = b""
     status: int = 200
     type: str = "application/json"
+    pieces: Iterator[Piece] | None = None
+    """In place of `body`: a body that comes over time."""
+    hangs_up: bool = False
+    """No answer comes: the connection ends."""
+
+
+class Answering(Protocol):
+    """An inference server."""
+
+    @property
+    def alive(self) -> bool:
+        """False when nothing listens any more."""
+
+    def respond(self, method: str, path: str, body: bytes = b"") -> Response:
+        """The answer to one request."""
 
 
 def json_response(value: Any, status: int = 200) -> Response:
@@ -39,11 +63,12 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Answers by path. Only GET: what the read-only policy lets through needs no more."""
+    """Set answers by path, to GET alone."""
 
     answers: Mapping[str, Response]
+    alive: bool = True
 
-    def respond(self, method: str, path: str) -> Response:
+    def respond(self, method: str, path: str, body: bytes = b"") -> Response:
         response = self.answers.get(path)
         if response is None:
             return json_response({"detail": "Not Found"}, 404)
@@ -56,11 +81,12 @@ class Server:
 class _Request:
     method: str
     path: str
+    body: bytes
     last: bool
     """The client wants the connection closed after the answer."""
 
 
-def serve(stream: Stream, server: Server) -> None:
+def serve(stream: Stream, server: Answering) -> None:
     """Answer requests on this connection until the other side closes it or asks to."""
     held = bytearray()
     while True:
@@ -73,14 +99,37 @@ def serve(stream: Stream, server: Server) -> None:
             return
         if request is None:
             return
-        response = server.respond(request.method, request.path)
-        stream.sendall(_encode(response, closing=request.last, bodiless=request.method == "HEAD"))
+        began = time.monotonic()
+        response = server.respond(request.method, request.path, request.body)
+        if response.hangs_up:
+            return
+        if response.pieces is not None:
+            _send_pieces(stream, response, response.pieces, began, closing=request.last)
+        else:
+            stream.sendall(_encode(response, closing=request.last, bodiless=request.method == "HEAD"))
         if request.last:
             return
 
 
+def _send_pieces(
+    stream: Stream, response: Response, pieces: Iterator[Piece], began: float, *, closing: bool
+) -> None:
+    """Each piece as a chunk, when its time has come."""
+    try:
+        stream.sendall(_head(response, closing, "transfer-encoding: chunked"))
+        for piece in pieces:
+            time.sleep(max(0.0, began + piece.at - time.monotonic()))
+            stream.sendall(b"%x\r\n%b\r\n" % (len(piece.data), piece.data))
+        stream.sendall(b"0\r\n\r\n")
+    finally:
+        # A client that goes away ends the request.
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+
+
 def _read(stream: Stream, held: bytearray) -> _Request | None:
-    """The next request, its body read and dropped; None at the end. Raises `ValueError` for what is no request."""
+    """The next request, its body with it; None at the end. Raises `ValueError` for what is no request."""
     while (end := held.find(b"\r\n\r\n")) < 0:
         if len(held) > MAX_HEAD:
             raise ValueError("the head does not end")
@@ -96,9 +145,10 @@ def _read(stream: Stream, held: bytearray) -> _Request | None:
     while len(held) < whole:
         if not _more(stream, held):
             return None
+    body = bytes(held[end + 4 : whole])
     del held[:whole]
     closing = headers.get("connection", "").lower() == "close" or version == "HTTP/1.0"
-    return _Request(method, target.partition("?")[0], closing)
+    return _Request(method, target.partition("?")[0], body, closing)
 
 
 def _more(stream: Stream, held: bytearray) -> bool:
@@ -108,9 +158,13 @@ def _more(stream: Stream, held: bytearray) -> bool:
 
 
 def _encode(response: Response, *, closing: bool, bodiless: bool = False) -> bytes:
-    head = (
+    head = _head(response, closing, f"content-length: {len(response.body)}")
+    return head + (b"" if bodiless else response.body)
+
+
+def _head(response: Response, closing: bool, framing: str) -> bytes:
+    return (
         f"HTTP/1.1 {response.status} {_REASONS[response.status]}\r\n"
-        f"server: uvicorn\r\nx-ddprobe-lab: simulated\r\ncontent-length: {len(response.body)}\r\n"
+        f"server: uvicorn\r\nx-ddprobe-lab: simulated\r\n{framing}\r\n"
         f"content-type: {response.type}\r\nconnection: {'close' if closing else 'keep-alive'}\r\n\r\n"
-    )
-    return head.encode() + (b"" if bodiless else response.body)
+    ).encode()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from ddprobe.lab import models, sglang
+from ddprobe.lab.engine import meta_info, wiring
+from ddprobe.lab.engine.engine import Engine
+from ddprobe.lab.engine.ledger import Ledger
+from ddprobe.lab.engine.tokenizer import Tokenizer
 from ddprobe.lab.machine import Machine
 from ddprobe.lab.proc import Listener, Process, add_gpus, add_proc
 from ddprobe.lab.tree import File, Folder, Link, Tree
@@ -39,22 +43,25 @@ class Serving:
     gpu: str
     gpus: int
     target: str
+    target_config: Mapping[str, Any]
     target_files: Mapping[str, File]
+    special_tokens: int
+    """Ids from here on are special ones."""
     drafter: str
+    drafter_config: Mapping[str, Any]
     drafter_files: Mapping[str, File]
     given: Mapping[str, Any]
     """Server arguments under canonical names, in the order of the command line."""
     environment: Mapping[str, str]
-    architecture: str
-    model_type: str
     token_capacity: int
-    throughput: float
-    accept_length: float
-    verify_calls: int
-    generated: int
     weight_gb: float
     kv_cache_gb: float
-    log: str
+    parts: wiring.Parts
+    pace: float
+    """Seconds of the lab per second that the made-up hardware takes: nobody waits for a minute on a lab."""
+    served: Sequence[tuple[int, int]]
+    """(prompt, output) in tokens of the requests it had before, at the hardware's own pace."""
+    version: str = "0.5.23"
 
 
 def machine(serving: Serving) -> Machine:
@@ -62,36 +69,102 @@ def machine(serving: Serving) -> Machine:
     now = int(time.time())
     tree = Tree(uid=UID)
     _system(tree, serving, now - 90 * DAY)
-    _package(tree, now - 9 * DAY)
+    _package(tree, serving.version, now - 9 * DAY)
     for repository, files in (
         (serving.target, serving.target_files),
         (serving.drafter, serving.drafter_files),
     ):
         models.add_to_cache(tree, CACHE, repository, files, uid=UID, now=now - 8 * DAY)
-    tree.add(LOG, File(content=serving.log.encode(), uid=UID, modified=now - 600))
     _processes(tree, serving, now)
-    words = _words(serving.given)
+    engine = _engine(tree, serving, now)
+    text = serving.target_config.get("text_config", serving.target_config)
     running = sglang.Running(
-        arguments=words,
+        arguments=_words(serving.given),
         given=serving.given,
-        architectures=(serving.architecture,),
-        model_type=serving.model_type,
-        token_capacity=serving.token_capacity,
-        throughput=serving.throughput,
-        accept_length=serving.accept_length,
-        verify_calls=serving.verify_calls,
-        generated=serving.generated,
+        architectures=tuple(serving.target_config["architectures"]),
+        model_type=serving.target_config.get("model_type", text["model_type"]),
+        version=serving.version,
         weight_gb=serving.weight_gb,
         kv_cache_gb=serving.kv_cache_gb,
+        engine=engine,
     )
-    port = int(serving.given["port"])
     return Machine(
         hostname=serving.hostname,
         user=USER,
         uid=UID,
         tree=tree,
-        servers={port: sglang.server(running, now)},
+        servers={int(serving.given["port"]): sglang.server(running, time.time)},
         kernel=KERNEL,
+    )
+
+
+def _engine(tree: Tree, serving: Serving, now: int) -> Engine:
+    """The simulated engine, with some requests behind it and a log that tells of them."""
+    given = serving.given
+    log = _Log(tree, "TP0" if serving.gpus > 1 else "", now - 12 * 3600)
+    log.write(0.0, "ddprobe lab: a made-up log")
+    if "speculative_algorithm" in given:
+        for line in _drafter_lines(serving):
+            log.write(38.0, line)
+    text = serving.target_config.get("text_config", serving.target_config)
+    speculates = "speculative_algorithm" in given
+    engine = Engine(
+        model=wiring.model(
+            replace(serving.parts, law=serving.parts.law.paced(serving.pace)),
+            config=serving.drafter_config,
+            given=given,
+            environment=serving.environment,
+            ordinary=serving.special_tokens,
+            capacity=serving.token_capacity,
+        ),
+        tokenizer=Tokenizer(serving.special_tokens),
+        ledger=Ledger(
+            draft_tokens=given["speculative_num_draft_tokens"] - 1 if speculates else None,
+            capacity=serving.token_capacity,
+            tree="speculative_ddtree_budget" in given,
+        ),
+        version=meta_info.version_of(serving.version),
+        vocabulary=text["vocab_size"],
+        context_length=given["context_length"],
+        write_log=log.write,
+    )
+    for number, (prompt, output) in enumerate(serving.served):
+        log.started = now - 11 * 3600 + 1800 * number
+        engine.look_back(prompt, output, serving.parts.law)
+    log.started = None
+    log.write(0.0, f"ddprobe lab: from here on a second of the hardware takes {serving.pace:g} s")
+    return engine
+
+
+class _Log:
+    """The server's log file on the made-up host."""
+
+    def __init__(self, tree: Tree, rank: str, started: int) -> None:
+        self.tree = tree
+        self.rank = f" {rank}" if rank else ""
+        self.started: int | None = started
+        """Where its clock begins; None: it is the present."""
+        self.text = b""
+
+    def write(self, after: float, line: str) -> None:
+        """Add a line that is written so many seconds after now."""
+        at = (time.time() if self.started is None else self.started) + after
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at))
+        self.text += f"[{stamp}{self.rank}] {line}\n".encode()
+        self.tree.add(LOG, File(content=self.text, uid=UID, modified=int(at)))
+
+
+def _drafter_lines(serving: Serving) -> tuple[str, str]:
+    """What the server says of its drafter at start."""
+    config, given = serving.drafter_config, serving.given
+    mask = config["dflash_config"]["mask_token_id"]
+    window = given.get("speculative_draft_window_size")
+    return (
+        f"Initialized DFLASH draft runner. attention_backend={given['attention_backend']}, "
+        f"model={config['architectures'][0]}, block_size={given['speculative_num_draft_tokens']}, "
+        f"draft_window_size={window}, compact_cache=False",
+        f"DFLASH draft runner ready. mask_token={models.special_name(serving.target_files, mask)}, mask_token_id={mask}, "
+        f"mask_token_id_override={mask}, noise_embed_scale=1.0",
     )
 
 
@@ -115,14 +188,14 @@ def _system(tree: Tree, serving: Serving, then: int) -> None:
     add_gpus(tree, serving.gpu, addresses, driver=DRIVER, now=then)
 
 
-def _package(tree: Tree, then: int) -> None:
+def _package(tree: Tree, version: str, then: int) -> None:
     """The virtual environment, with stand-ins for the engine's source."""
     tree.add(PYTHON, Link(target="/usr/bin/python3.12", modified=then))
     tree.add(f"{VENV}/bin/python3", Link(target="python", modified=then))
     tree.add(f"{VENV}/pyvenv.cfg", File(content=b"home = /usr/bin\nversion = 3.12.3\n", modified=then))
-    for name, version in (("sglang", sglang.VERSION), ("torch", "2.11.0"), ("transformers", "5.6.0")):
-        folder = f"{SITE}/{name}-{version}.dist-info"
-        text = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\nSummary: ddprobe lab: a stand-in\n"
+    for name, release in (("sglang", version), ("torch", "2.11.0"), ("transformers", "5.6.0")):
+        folder = f"{SITE}/{name}-{release}.dist-info"
+        text = f"Metadata-Version: 2.4\nName: {name}\nVersion: {release}\nSummary: ddprobe lab: a stand-in\n"
         tree.add(f"{folder}/METADATA", File(content=text.encode(), modified=then))
         tree.add(f"{folder}/INSTALLER", File(content=b"pip\n", modified=then))
         tree.add(f"{folder}/top_level.txt", File(content=f"{name}\n".encode(), modified=then))

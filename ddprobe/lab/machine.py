@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ddprobe.lab.http import Server
+from ddprobe.lab.http import Answering
 from ddprobe.lab.tree import Tree
 
 
@@ -18,7 +18,7 @@ class Machine:
     user: str
     uid: int
     tree: Tree
-    servers: Mapping[int, Server] = field(default_factory=dict)
+    servers: Mapping[int, Answering] = field(default_factory=dict)
     """Inference servers by the port they listen on."""
     kernel: str = "6.8.0-52-generic"
     processors: int = 128

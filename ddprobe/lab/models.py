@@ -110,8 +110,8 @@ QWEN_TARGET: Json = {
     "num_key_value_heads": 8,
     "head_dim": 128,
     "vocab_size": 151936,
-    "max_position_embeddings": 40960,
-    "rope_theta": 1000000,
+    "max_position_embeddings": 262144,
+    "rope_theta": 5000000,
     "rope_scaling": None,
     "sliding_window": None,
     "use_sliding_window": False,
@@ -133,10 +133,12 @@ QWEN_DRAFTER: Json = {
     "rms_norm_eps": 1e-06,
     "num_target_layers": 36,
     "block_size": 16,
-    "max_position_embeddings": 40960,
-    "rope_theta": 1000000,
+    "max_position_embeddings": 262144,
+    "rope_theta": 5000000,
     "rope_scaling": None,
-    "layer_types": ["full_attention"] * 5,
+    "layer_types": ["sliding_attention"] * 4 + ["full_attention"],
+    "sliding_window": 2048,
+    "use_sliding_window": True,
     "tie_word_embeddings": True,
     "dflash_config": {"mask_token_id": 151669, "target_layer_ids": [1, 9, 17, 25, 33]},
 }
@@ -160,8 +162,17 @@ QWEN_TOKENS = tokenizer_config(
 )
 
 
-def drafter_weights(config: Json) -> File:
-    """A safetensors file of a drafter in this shape: the whole header, no numbers."""
+def special_name(files: Mapping[str, File], number: int) -> str:
+    """What a model's tokenizer calls a special token; empty when it has none there."""
+    tokens = json.loads(files["tokenizer_config.json"].content)["added_tokens_decoder"]
+    return str(tokens.get(str(number), {}).get("content", ""))
+
+
+def drafter_weights(config: Json, *, without: tuple[str, ...] = ()) -> File:
+    """A safetensors file of a drafter in this shape: the whole header, no numbers.
+
+    Parameters whose names begin as one of `without` are left out, as by a conversion that went wrong.
+    """
     hidden, wide, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     taps = len(config["dflash_config"]["target_layer_ids"])
@@ -181,7 +192,7 @@ def drafter_weights(config: Json) -> File:
             f"{at}.mlp.up_proj.weight": (wide, hidden),
             f"{at}.mlp.down_proj.weight": (hidden, wide),
         }
-    return _safetensors(shapes)
+    return _safetensors({name: shape for name, shape in shapes.items() if not name.startswith(without)})
 
 
 def _safetensors(shapes: Mapping[str, tuple[int, ...]]) -> File:

@@ -22,25 +22,32 @@ class Scenario:
     build: Callable[[], Machine]
 
 
-def _founding_story() -> Machine:
-    from ddprobe.lab.hosts import founding_story
+def _of(name: str, about: str) -> Scenario:
+    def build() -> Machine:
+        # A host takes a moment to build, and its modules one to import; `lab scenarios` only names them.
+        from ddprobe.lab import hosts
 
-    return founding_story()
+        builder: Callable[[], Machine] = getattr(hosts, name.replace("-", "_"))
+        return builder()
 
-
-def _healthy() -> Machine:
-    from ddprobe.lab.hosts import healthy
-
-    return healthy()
+    return Scenario(name, about, build)
 
 
 SCENARIOS = (
-    Scenario(
+    _of(
         "founding-story",
         "Kimi K2.6 with a DFlash drafter on 8 RTX PRO 6000: slow at long context, a commit length of 1.00",
-        _founding_story,
     ),
-    Scenario("healthy", "Qwen3-4B with its DFlash drafter on one GPU: nothing is wrong", _healthy),
+    _of("healthy", "Qwen3-4B with its DFlash drafter on one GPU: nothing is wrong"),
+    _of("hard-text", "the same, and a text that little of can be foreseen"),
+    _of("rope-cliff", "the same, with positions stretched less far than the server lets requests go"),
+    _of("window-not-applied", "the same, trained with a sliding window that the engine knows nothing of"),
+    _of("dead-drafter", "the same, with weights missing"),
+    _of("not-speculating", "the same, started without speculation"),
+    _of("metric-lies", "the same, in an engine that counts accepted tokens wrongly"),
+    _of("slow-attention", "the first one's hardware and attention kernel, with nothing else wrong"),
+    _of("cache-loses-draft-kv", "the second one with a prefix cache that keeps the target's part only"),
+    _of("simulated-acceptance", "the second one with a benchmark's variable left in its environment"),
 )
 
 

@@ -181,7 +181,8 @@ class _Gate(paramiko.ServerInterface):
         self, chanid: int, origin: tuple[str, int], destination: tuple[str, int]
     ) -> int:
         address, port = destination
-        if address not in LOOPBACK or port not in self.sshd.machine.servers:
+        server = self.sshd.machine.servers.get(port)
+        if address not in LOOPBACK or server is None or not server.alive:
             return OPEN_FAILED_CONNECT_FAILED
         self.forwards[chanid] = port
         return OPEN_SUCCEEDED

@@ -1,15 +1,15 @@
-"""What a made-up SGLang 0.5.23 answers: the shape that the real one has, fewer keys, and values of the scenario."""
+"""What a made-up SGLang says of itself: the shape that the real one has, fewer keys; its numbers are the engine's own."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ddprobe.lab.http import Response, Server, json_response
-
-VERSION = "0.5.23"
+from ddprobe.lab.engine.engine import Engine
+from ddprobe.lab.engine.server import SimulatedServer
+from ddprobe.lab.http import Response, json_response
 
 _DEFAULTS: Mapping[str, Any] = {
     "tokenizer_mode": "auto",
@@ -80,7 +80,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """An SGLang server as its own HTTP answers describe it."""
+    """An SGLang server, as it was started, and the engine in it."""
 
     arguments: Sequence[str]
     """The words after `sglang.launch_server`."""
@@ -88,13 +88,14 @@ class Running:
     """What these words set, under canonical names."""
     architectures: tuple[str, ...]
     model_type: str
-    token_capacity: int
-    throughput: float
-    accept_length: float
-    verify_calls: int
-    generated: int
+    version: str
     weight_gb: float
     kv_cache_gb: float
+    engine: Engine
+
+    @property
+    def token_capacity(self) -> int:
+        return self.engine.ledger.capacity
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -108,39 +109,50 @@ class Running:
         return values
 
 
-def server(running: Running, now: float) -> Server:
-    """Its answers by path."""
-    info, model = json_response(_server_info(running)), json_response(_model_info(running))
-    return Server(
-        {
-            "/server_info": info,
-            "/get_server_info": info,
-            "/model_info": model,
-            "/get_model_info": model,
-            "/v1/loads": json_response(_loads(running, now)),
-            "/v1/models": json_response(_models(running, now)),
-            "/metrics": Response(_metrics(running).encode(), type="text/plain; version=0.0.4; charset=utf-8"),
-            "/ready": Response(),
-            "/ping": Response(),
-            "/health": Response(),
-        }
-    )
+def server(running: Running, clock: Callable[[], float]) -> SimulatedServer:
+    """The server with all its answers."""
+    now = clock()
+
+    def info() -> Response:
+        return json_response(_server_info(running))
+
+    def model() -> Response:
+        return json_response(_model_info(running))
+
+    gets: dict[str, Callable[[], Response]] = {
+        "/get_server_info": info,
+        "/get_model_info": model,
+        "/v1/models": lambda: json_response(_models(running, now)),
+        "/metrics": lambda: Response(
+            _metrics(running).encode(), type="text/plain; version=0.0.4; charset=utf-8"
+        ),
+        "/health": Response,
+        "/ping": Response,
+    }
+    if running.engine.version >= (0, 5, 6):
+        gets |= {"/server_info": info, "/model_info": model}
+    if running.engine.version >= (0, 5, 8):
+        gets |= {"/v1/loads": lambda: json_response(_loads(running, clock()))}
+    if running.engine.version >= (0, 5, 20):
+        gets |= {"/ready": Response}
+    return SimulatedServer(running.engine, gets)
 
 
 def _server_info(running: Running) -> dict[str, Any]:
-    settings = running.settings
+    settings, ledger = running.settings, running.engine.ledger
     state = {
         **settings,
         "world_size": settings["tp_size"],
         "effective_max_running_requests_per_dp": settings["max_running_requests"],
-        "last_gen_throughput": running.throughput,
+        "last_gen_throughput": ledger.throughput,
         "memory_usage": {
             "weight": running.weight_gb,
             "kvcache": running.kv_cache_gb,
             "token_capacity": running.token_capacity,
         },
-        "avg_spec_accept_length": running.accept_length,
     }
+    if ledger.lifetime is not None:
+        state["avg_spec_accept_length"] = ledger.lifetime
     return {
         **settings,
         "launch_command": shlex.join(running.arguments),
@@ -149,7 +161,7 @@ def _server_info(running: Running) -> dict[str, Any]:
         "max_req_input_len": (settings["context_length"] or running.token_capacity) - 6,
         "internal_states": [state],
         "kv_events": None,
-        "version": VERSION,
+        "version": running.version,
         "frontend": "python",
         "lab": True,
     }
@@ -177,17 +189,17 @@ def _model_info(running: Running) -> dict[str, Any]:
 
 
 def _loads(running: Running, now: float) -> dict[str, Any]:
-    block = running.settings["speculative_num_draft_tokens"]
-    load = {
+    ledger = running.engine.ledger
+    load: dict[str, Any] = {
         "timestamp": now,
         "dp_rank": 0,
-        "num_running_reqs": 0,
+        "num_running_reqs": running.engine.running,
         "num_waiting_reqs": 0,
         "num_used_tokens": 0,
         "max_total_num_tokens": running.token_capacity,
         "max_running_requests": running.settings["max_running_requests"],
         "token_usage": 0.0,
-        "gen_throughput": running.throughput,
+        "gen_throughput": ledger.throughput,
         "cache_hit_rate": 0.0,
         "utilization": 0.0,
         "memory": {
@@ -196,14 +208,15 @@ def _loads(running: Running, now: float) -> dict[str, Any]:
             "graph_gb": 1.9,
             "token_capacity": running.token_capacity,
         },
-        "speculative": {
-            "accept_length": running.accept_length,
-            "accept_rate": round((running.accept_length - 1) / (block - 1), 4),
-        },
         "queues": {"waiting": 0, "grammar": 0, "paused": 0, "retracted": 0},
     }
+    if ledger.draft_tokens is not None:
+        load["speculative"] = {
+            "accept_length": round(ledger.accept_length or 0.0, 4),
+            "accept_rate": round(ledger.accept_rate or 0.0, 4),
+        }
     return {
-        "version": VERSION,
+        "version": running.version,
         "accelerator": "cuda",
         "num_accelerators": running.settings["tp_size"],
         "loads": [load],
@@ -222,26 +235,29 @@ def _models(running: Running, now: float) -> dict[str, Any]:
         "parent": None,
         "max_model_len": running.settings["context_length"],
     }
-    return {"object": "list", "data": [card]}
+    return {"object": "list", "data": [card], "lab": True}
 
 
 def _metrics(running: Running) -> str:
     model = f'engine_type="unified",model_name="{running.settings["served_model_name"]}"'
     rank = f'{model},moe_ep_rank="0",pp_rank="0",tp_rank="0"'
-    block = running.settings["speculative_num_draft_tokens"]
-    rate = (running.accept_length - 1) / (block - 1)
-    rows = (
-        ("generation_tokens_total", "counter", model, running.generated),
-        ("spec_verify_calls_total", "counter", model, running.verify_calls),
-        ("num_running_reqs", "gauge", rank, 0),
+    ledger, settings = running.engine.ledger, running.settings
+    speculates = ledger.draft_tokens is not None
+    rows = [
+        ("prompt_tokens_total", "counter", model, ledger.prompt_tokens),
+        ("cached_tokens_total", "counter", f'cache_source="device",{model}', ledger.cached),
+        ("generation_tokens_total", "counter", model, ledger.generated),
+        ("num_running_reqs", "gauge", rank, running.engine.running),
         ("num_queue_reqs", "gauge", rank, 0),
         ("token_usage", "gauge", rank, 0.0),
-        ("gen_throughput", "gauge", rank, running.throughput),
-        ("spec_accept_length", "gauge", rank, running.accept_length),
-        ("spec_accept_rate", "gauge", rank, round(rate, 4)),
-        ("spec_num_steps", "gauge", rank, 1),
-        ("spec_num_draft_tokens", "gauge", rank, block),
-    )
+        ("gen_throughput", "gauge", rank, ledger.throughput),
+        ("spec_accept_length", "gauge", rank, round(ledger.accept_length or 0.0, 4)),
+        ("spec_accept_rate", "gauge", rank, round(ledger.accept_rate or 0.0, 4)),
+        ("spec_num_steps", "gauge", rank, int(speculates)),
+        ("spec_num_draft_tokens", "gauge", rank, settings["speculative_num_draft_tokens"] or 0),
+    ]
+    if ledger.verify_calls:
+        rows.append(("spec_verify_calls_total", "counter", model, ledger.verify_calls))
     lines = ["# ddprobe lab: a simulated server"]
     for name, kind, labels, value in rows:
         lines += [f"# TYPE sglang:{name} {kind}", f"sglang:{name}{{{labels}}} {float(value)}"]

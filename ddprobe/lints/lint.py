@@ -12,13 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ddprobe.facts import ModelConfig
 from ddprobe.lints.served import Served
 from ddprobe.model import Cite, Finding, Outcome
 
 T = TypeVar("T")
+
+
+class Subject(Protocol):
+    """What a lint judges: a server with its models (`Served`), or what was measured on one (`Measured`)."""
+
+    @property
+    def of(self) -> str:
+        """` of sglang pid 41`, or empty."""
+
+
+S = TypeVar("S", bound=Subject)
 Measure = str | int | float | bool | None
 
 
@@ -42,17 +53,17 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Lint:
+class Lint(Generic[S]):
     """One lint, as the table and the manual page know it."""
 
     id: str
     text: str
     source: str
     subject: str
-    applies: Callable[[Served], bool]
-    judge: Callable[[Served], Judgement | None]
+    applies: Callable[[S], bool]
+    judge: Callable[[S], Judgement | None]
 
-    def look(self, served: Served) -> Finding | None:
+    def look(self, served: S) -> Finding | None:
         """The finding on one server; None where the lint does not apply. A fault of its own costs no other lint."""
         try:
             judged = self.judge(served) if self.applies(served) else None
@@ -77,11 +88,11 @@ class Lint:
 
 
 def lint(
-    id: str, text: str, *, source: str, subject: str, applies: Callable[[Served], bool]
-) -> Callable[[Callable[[Served], Judgement | None]], Lint]:
+    id: str, text: str, *, source: str, subject: str, applies: Callable[[S], bool]
+) -> Callable[[Callable[[S], Judgement | None]], Lint[S]]:
     """Turns a function that judges into a lint."""
 
-    def wrap(judge: Callable[[Served], Judgement | None]) -> Lint:
+    def wrap(judge: Callable[[S], Judgement | None]) -> Lint[S]:
         return Lint(id, text, source, subject, applies, judge)
 
     return wrap

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from ddprobe.lints import drafting, environment, kernels, launch, pairing, positions, taps, weights, windows
-from ddprobe.lints.lint import Lint
+from typing import Any
 
-LINTS: tuple[Lint, ...] = tuple(
+from ddprobe.lints import (
+    drafting,
+    environment,
+    kernels,
+    launch,
+    metrics,
+    pairing,
+    positions,
+    taps,
+    weights,
+    windows,
+)
+from ddprobe.lints.lint import Lint
+from ddprobe.lints.measured import Measured
+from ddprobe.lints.served import Served
+
+LINTS: tuple[Lint[Served], ...] = tuple(
     sorted(
         (
             lint
@@ -27,11 +42,20 @@ LINTS: tuple[Lint, ...] = tuple(
 )
 
 
+METRICS: tuple[Lint[Measured], ...] = metrics.LINTS
+"""Those that judge what was measured."""
+
+
 def describe() -> dict[str, str]:
     """Each lint's id with its one line for the manual page."""
-    return {lint.id: lint.text for lint in LINTS}
+    return {lint.id: lint.text for lint in every()}
 
 
-def find(id: str) -> Lint | None:
+def every() -> tuple[Lint[Any], ...]:
+    """All of them, whatever they judge."""
+    return (*LINTS, *METRICS)
+
+
+def find(id: str) -> Lint[Any] | None:
     """The lint of that id."""
-    return next((lint for lint in LINTS if lint.id == id), None)
+    return next((lint for lint in every() if lint.id == id), None)

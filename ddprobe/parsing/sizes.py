@@ -24,6 +24,18 @@ def size(text: str) -> int:
     return int(value)
 
 
+def short(number: int) -> str:
+    """A size as people write it, exact.
+
+    >>> short(1536), short(131072), short(2200), short(2097152)
+    ('1.5k', '128k', '2200', '2m')
+    """
+    for unit, factor in (("m", 1024**2), ("k", 1024)):
+        if number >= factor and number % (factor // 2) == 0:
+            return f"{number / factor:g}{unit}"
+    return str(number)
+
+
 def duration(text: str) -> float:
     """Seconds. Raises `UsageError` for what is no duration.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ddprobe import probes, reportjson
 from ddprobe.blocks import Block, Code, Pairs, Paragraph
-from ddprobe.model import Fact, Finding, Outcome, Report, StepRecord
+from ddprobe.model import Fact, Finding, Outcome, Report, StepRecord, Verdict
 
 LAB = "LAB: a simulated host inside this process. Nothing here was measured on real hardware."
 
@@ -173,6 +173,28 @@ def tally(views: Iterable[FindingView]) -> str:
     return ", ".join(f"{seen.count(outcome)} {outcome.label}" for outcome in ORDER if outcome in seen)
 
 
+# --- verdicts ----------------------------------------------------------------------------------------------
+
+
+def verdict_title(verdict: Verdict) -> str:
+    """`long_context_bug (rope_position)`."""
+    return line(f"{verdict.name} ({verdict.kind})" if verdict.kind else verdict.name)
+
+
+def verdict_parts(verdict: Verdict) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What a verdict says, part by part in the order of reading; the reasons need no title."""
+    parts = (
+        ("", verdict.reasons),
+        ("Ruled out", verdict.ruled_out),
+        ("Missing", verdict.missing),
+        ("What to do next", verdict.next),
+    )
+    return tuple((name, sentences) for name, sentences in parts if sentences)
+
+
+# --- the run in words --------------------------------------------------------------------------------------
+
+
 def count(number: int, noun: str) -> str:
     """`1 host`, `2 hosts`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
@@ -214,9 +236,10 @@ def verdict_word(report: Report) -> str:
         return "interrupted"
     if report.hosts and all(host.error for host in report.hosts):
         return "no host reached"
-    told = report.findings and report.outcome >= Outcome.UNKNOWN
+    judged = bool(report.findings or report.verdicts)
+    told = judged and report.outcome >= Outcome.UNKNOWN
     if not told and any(host.error for host in report.hosts):
         return "not every host reached"
     if not told and any(step.status == "incomplete" for step in report.steps):
         return "incomplete"
-    return report.outcome.label if report.findings else "done"
+    return report.outcome.label if judged else "done"

@@ -11,7 +11,9 @@ from itertools import repeat
 from typing import TYPE_CHECKING, TextIO
 
 from ddprobe import render
-from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Table
+from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Plot, Table
+from ddprobe.model import Outcome
+from ddprobe.render import plotting
 from ddprobe.render.wrapping import fit, widths
 
 if TYPE_CHECKING:
@@ -22,14 +24,25 @@ PIPED_WIDTH = 120
 MAX_CELL = 2000
 MAX_LINE = 4000
 MAX_HIGHLIGHTED = 200_000
+MAX_PLOT = 100
 
+_SERIES = ("bright_cyan", "bright_magenta", "bright_green", "bright_blue", "bright_red", "bright_white")
 _TONES = {"plain": "", "dim": "dim", "good": "green", "warn": "yellow", "bad": "red"}
+MARKS = {
+    Outcome.FAIL: ("✗", "bold red"),
+    Outcome.WARN: ("!", "bold yellow"),
+    Outcome.UNKNOWN: ("?", "bold magenta"),
+    Outcome.INFO: ("·", "cyan"),
+    Outcome.SKIP: ("-", "dim"),
+    Outcome.PASS: ("✓", "green"),
+}
+"""The sign and the style of each outcome."""
 _NUMBER = re.compile(r"[-+±]?\d[\d,_]*(?:\.\d+)?(?: ?[%A-Za-zµ/]{1,6})?\Z|[-–—]?\Z")
 
 # What stands for our marks where the encoding has none of them: a lone ? would mean "unknown".
 _PLAIN_MARKS = dict(zip("─│✓✗·▸⋮—–×≠", "-|+x->:--x#", strict=True)) | {
-    "→": "->", "…": "...", "≤": "<=", "≥": ">=", "±": "+-", "µ": "u",
-}  # fmt: skip
+    "→": "->", "…": "...", "≤": "<=", "≥": ">=", "±": "+-", "µ": "u", "•": "*",
+} | dict(zip(plotting.MARKERS + "╌┤└", "ox*+^A#0vu-|+", strict=True))  # fmt: skip
 
 
 def _in_plain_marks(error: UnicodeError) -> tuple[str, int]:
@@ -116,6 +129,8 @@ def draw_block(console: Console, block: Block) -> None:
         put(console, _pairs(console, block))
     elif isinstance(block, Table):
         _table(console, block)
+    elif isinstance(block, Plot):
+        _plot(console, block)
     else:
         _code(console, block)
 
@@ -147,10 +162,14 @@ def _table(console: Console, table: Table) -> None:
     rows = [tuple(_cell(text) for text in _filled(row, len(table.columns))) for row in table.rows]
     columns = list(zip(tuple(map(render.clean, table.columns)), *rows, strict=True))
     natural = [max(cell_len(part) for text in column for part in text.split("\n")) for column in columns]
+    marker = 3 if table.emphasis else 0
+    spared = _spared(table.spare, natural, console.width - marker)
+    kept = [number for number in range(len(columns)) if number not in spared]
+    columns, natural = [columns[number] for number in kept], [natural[number] for number in kept]
+    rows = [tuple(row[number] for number in kept) for row in rows]
     drawn = Grid(
         box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0)
     )
-    marker = 3 if table.emphasis else 0
     if marker:
         drawn.add_column("", width=1)
     fitting = widths(natural, console.width - marker - 2 * len(columns))
@@ -167,6 +186,20 @@ def _table(console: Console, table: Table) -> None:
     put(console, drawn)
     if table.caption:
         say(console, table.caption, "dim")
+    if spared:
+        names = ", ".join(render.line(table.columns[number]) for number in sorted(spared))
+        say(console, f"Left out for want of width: {names}.", "dim")
+
+
+def _spared(spare: tuple[int, ...], natural: list[int], room: int) -> set[int]:
+    """The columns to leave out so that the others fit as they are; all that may be, if nothing less helps."""
+    left_out: set[int] = set()
+    for number in spare:
+        rest = [width + 2 for other, width in enumerate(natural) if other not in left_out]
+        if sum(rest) <= room:
+            break
+        left_out.add(number)
+    return left_out
 
 
 def _filled(row: tuple[str, ...], length: int) -> tuple[str, ...]:
@@ -177,6 +210,20 @@ def _cell(text: str) -> str:
     if len(text) > MAX_CELL:
         text = f"{text[:MAX_CELL]} … {len(text) - MAX_CELL} more characters"
     return render.clean(text).expandtabs(8)
+
+
+def _plot(console: Console, plot: Plot) -> None:
+    from rich.text import Text
+
+    if plot.title:
+        say(console, plot.title, "bold")
+    for segments in plotting.lines(plot, min(console.width - 1, MAX_PLOT)):
+        styled = ((text, _plot_style(who)) for text, who in segments)
+        put(console, Text.assemble(*styled, no_wrap=True, overflow="ellipsis"))
+
+
+def _plot_style(who: int) -> str:
+    return "dim" if who == plotting.FRAME else "yellow" if who < 0 else _SERIES[who % len(_SERIES)]
 
 
 # --- source ------------------------------------------------------------------------------------------------

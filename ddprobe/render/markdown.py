@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ddprobe import render
-from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Table
-from ddprobe.model import Finding, HostRecord, Outcome, Report
+from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Plot, Table
+from ddprobe.model import Cite, Finding, HostRecord, Outcome, Report, Verdict
+from ddprobe.render import plotting
+
+PLOT_WIDTH = 76
 
 
 def text(report: Report) -> str:
@@ -25,6 +28,8 @@ def _report(report: Report) -> Iterator[str]:
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(report.started))
     yield f"{render.closing(report)} · {began} UTC · ddprobe {escape(report.version)}"
     yield ""
+    for verdict in report.verdicts:
+        yield from _verdict(verdict, several=len(report.hosts) > 1)
     yield from _findings(report)
     for step in render.steps(report):
         yield f"## {escape(step.id)} · {escape(render.together(step.hosts))}"
@@ -44,6 +49,23 @@ def _report(report: Report) -> Iterator[str]:
         for host in report.hosts:
             yield from _row(_host(host))
         yield ""
+
+
+def _verdict(verdict: Verdict, several: bool) -> Iterator[str]:
+    where = f" on {escape(verdict.host)}" if several and verdict.host else ""
+    yield f"## Verdict{where}: {escape(render.verdict_title(verdict))}"
+    yield ""
+    yield f"{verdict.outcome.label}, {escape(verdict.confidence)} confidence"
+    for name, sentences in render.verdict_parts(verdict):
+        yield ""
+        if name:
+            yield f"**{name}**"
+            yield ""
+        yield from (f"- {escape(sentence)}" for sentence in sentences)
+    if verdict.cites:
+        yield ""
+        yield f"see {', '.join(_place(cite) for cite in verdict.cites)}"
+    yield ""
 
 
 def _findings(report: Report) -> Iterator[str]:
@@ -67,12 +89,13 @@ def _finding(finding: Finding, hosts: tuple[str, ...]) -> Iterator[str]:
     if finding.advice:
         yield f"  - → {escape(finding.advice)}"
     if finding.cites:
-        places = (
-            f"{_code(cite.artefact)}{f' {escape(cite.at)}' if cite.at else ''}" for cite in finding.cites
-        )
-        yield f"  - see {', '.join(places)}"
+        yield f"  - see {', '.join(_place(cite) for cite in finding.cites)}"
     if finding.source:
         yield f"  - source: {escape(finding.source)}"
+
+
+def _place(cite: Cite) -> str:
+    return f"{_code(cite.artefact)}{f' {escape(cite.at)}' if cite.at else ''}"
 
 
 def _host(host: HostRecord) -> tuple[str, str, str]:
@@ -104,6 +127,10 @@ def _block(block: Block) -> Iterator[str]:
         yield from (f"- {escape(name)}: {escape(value)}" for name, value in block.rows)
     elif isinstance(block, Table):
         yield from _table(block)
+    elif isinstance(block, Plot):
+        yield f"**{escape(block.title)}**"
+        yield ""
+        yield from _fenced("".join(text for text, _ in line) for line in plotting.lines(block, PLOT_WIDTH))
     else:
         yield from _lines(block)
 
@@ -140,9 +167,15 @@ def _lines(code: Code) -> Iterator[str]:
         shown = render.clean(line).replace("\n", "␊")
         body.append(f"{number:>{width}} {mark} {shown}".rstrip())
         last = number
+    yield from _fenced(body, code.language)
+
+
+def _fenced(lines: Iterable[str], language: str = "") -> Iterator[str]:
+    """Lines that are shown as they are, in a fence longer than any within."""
+    body = list(lines)
     runs = re.findall(r"`+", "\n".join(body))
     fence = "`" * max(3, 1 + max(map(len, runs), default=0))
-    yield fence + re.sub(r"[^A-Za-z0-9+-]", "", code.language)
+    yield fence + re.sub(r"[^A-Za-z0-9+-]", "", language)
     yield from body
     yield fence
 

@@ -1,4 +1,7 @@
-"""What goes on while a run is under way: one line a host on a terminal's stderr, gone when the run is over."""
+"""What goes on while a run is under way: one line a host on a terminal's stderr, gone when the run is over.
+
+Where nobody watches, a line is written whenever a host comes to something new, if that is wanted.
+"""
 
 from __future__ import annotations
 
@@ -97,10 +100,33 @@ class Running:
         return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
 
+class Log:
+    """A `Progress` for what is no terminal: a line when a host comes to another thing, not for each of its parts.
+
+    The parts stand behind the first comma: `repeat at 64k, prompt 2 of 4`.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._now: dict[str, str] = {}
+
+    def __call__(self, host: str, now: str) -> None:
+        thing = render.line(now).partition(",")[0]
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            if thing and self._now.get(host) != thing:
+                self._file.write(f"{render.line(host)}  {thing}\n")
+                self._file.flush()
+            self._now[host] = thing
+
+
 @contextlib.contextmanager
-def progress(*, file: TextIO | None = None) -> Iterator[Any]:
-    """A `Progress` for the run inside: live on a terminal, silent elsewhere."""
+def progress(*, file: TextIO | None = None, log: bool = False) -> Iterator[Any]:
+    """A `Progress` for the run inside: live on a terminal; elsewhere silent, or with `log` a line now and then."""
     out = file or sys.stderr
+    if log and not out.isatty():
+        yield Log(out)
+        return
     running = Running(out)
     if not out.isatty():
         yield running

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 from ddprobe import render
 from ddprobe.blocks import Block, Paragraph
 from ddprobe.model import Finding, HostRecord, Outcome, Report
-from ddprobe.render import StepView
-from ddprobe.render.drawing import console_for, draw_block, hanging, plain, put, say
+from ddprobe.render import StepView, verdictbox
+from ddprobe.render.drawing import MARKS, console_for, draw_block, hanging, plain, put, say
 from ddprobe.render.progress import progress
 
 if TYPE_CHECKING:
@@ -25,15 +25,6 @@ __all__ = ["draw", "progress", "show"]
 
 NARROW = 72
 """Below so many columns a finding's name has no column of its own."""
-
-_MARKS = {
-    Outcome.FAIL: ("✗", "bold red"),
-    Outcome.WARN: ("!", "bold yellow"),
-    Outcome.UNKNOWN: ("?", "bold magenta"),
-    Outcome.INFO: ("·", "cyan"),
-    Outcome.SKIP: ("-", "dim"),
-    Outcome.PASS: ("✓", "green"),
-}
 
 
 def show(
@@ -46,7 +37,7 @@ def show(
     width: int | None = None,
     file: TextIO | None = None,
 ) -> None:
-    """Draw the report: what each step shows, what was found, hosts in trouble, where it is kept, how it ended.
+    """Draw the report: what each step shows, the verdicts, what was found, hosts in trouble, where it is kept, how it ended.
 
     Quiet, only what needs a look and the last line.
     """
@@ -56,6 +47,7 @@ def show(
         say(console, "")
     steps = () if quiet else render.steps(report)
     _steps(console, steps)
+    verdictbox.draw(console, report, verbose, quiet)
     _findings(console, report, steps, verbose, quiet)
     _hosts(console, report, verbose, quiet)
     _ending(console, report, folder, quiet)
@@ -143,7 +135,7 @@ def _findings(console: Console, report: Report, steps: Sequence[StepView], verbo
 def _finding(console: Console, finding: Finding, hosts: tuple[str, ...], wide: int, verbose: int) -> None:
     from rich.text import Text
 
-    mark, style = _MARKS[finding.outcome]
+    mark, style = MARKS[finding.outcome]
     identifier = render.line(finding.id)
     head, body = Text(mark, style), Text()
     if console.width < NARROW:
@@ -217,5 +209,5 @@ def _ending(console: Console, report: Report, folder: Path | None, quiet: bool) 
         outcome = Outcome.PASS
     elif word == report.outcome.label:
         outcome = report.outcome
-    mark, style = _MARKS[outcome]
+    mark, style = MARKS[outcome]
     put(console, Text.assemble((f"{mark} {word}", style), (f"  {render.closing(report)}", "")))

@@ -2,8 +2,8 @@
 
     <UTC time>-<name>/
     ├── events.jsonl             one JSON object a line, flushed as things happen: start, answer, step, host, finish
-    ├── evidence/<host>/<step>/  NN-<key>.stdout, .stderr or .body: the bytes as they came (secrets masked), and
-    │                            NN-<key>.json: the question and how it ended
+    ├── evidence/<host>/<step>/  NN-<key>.stdout, .stderr or .body: the bytes as they came (secrets masked);
+    │                            NN-<key>.request: the body that was sent; NN-<key>.json: the question and how it ended
     ├── report.json              everything, once the run is over
     ├── report.md
     └── MANIFEST.sha256          for `sha256sum -c`: every other file

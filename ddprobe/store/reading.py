@@ -170,7 +170,9 @@ def _result(folder: Path, artefact: Artefact) -> Result:
             **road,
         )
     return HttpResult(
-        question=reportjson.decode(HttpRequest, _without(asked, "body")),
+        question=replace(
+            reportjson.decode(HttpRequest, _without(asked, "body")), body=files.get("request", b"")
+        ),
         status=artefact.status,
         headers=tuple((name, value) for name, value in asked["answer_headers"]),
         body=files.get("body", b""),

@@ -210,6 +210,10 @@ class ReportWriter:
                 os.close(number)
 
 
+MAX_REQUEST = 256 * 1024
+"""Bytes of a request's body that are kept. Of a longer one its SHA-256 is: seed and texts make it again."""
+
+
 def _unwritable(folder: Path, error: OSError) -> str:
     """An error of the disk, in a sentence that names the folder."""
     return f"cannot write the report in {folder}: {error.strerror or error}"
@@ -218,7 +222,8 @@ def _unwritable(folder: Path, error: OSError) -> str:
 def _contents(result: Result) -> dict[str, bytes]:
     if isinstance(result, CommandResult):
         return {"stdout": result.stdout, **({"stderr": result.stderr} if result.stderr else {})}
-    return {"body": result.body}
+    sent = result.question.body
+    return {"body": result.body, **({"request": sent} if 0 < len(sent) <= MAX_REQUEST else {})}
 
 
 def _artefact(result: Result, files: tuple[tuple[str, str], ...]) -> Artefact:
@@ -247,6 +252,7 @@ def _asked(result: Result) -> dict[str, Any]:
     return {
         **asked,
         "body": len(result.question.body),
+        "body_sha256": hashlib.sha256(result.question.body).hexdigest() if result.question.body else "",
         "answer_headers": [list(header) for header in result.headers],
         "chunks": [[chunk.at, chunk.size] for chunk in result.chunks],
     }

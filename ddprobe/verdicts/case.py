@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ddprobe.facts import (
     Claim,
@@ -17,7 +17,7 @@ from ddprobe.facts import (
     ServerArgs,
     ServerProcess,
 )
-from ddprobe.model import Fact, Finding
+from ddprobe.model import Fact, Finding, Outcome
 
 F = TypeVar("F", bound=Fact)
 
@@ -28,6 +28,8 @@ class Case:
 
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...] = field(default=())
+    gpu_bandwidth: float | None = None
+    """GB/s of one GPU's memory, where the inventory says it."""
 
     @functools.cached_property
     def setup(self) -> CommitSetup | None:
@@ -39,6 +41,19 @@ class Case:
         found = [fact for fact in self._of(CommitPoint) if fact.purpose == "point"]
         arms = list(dict.fromkeys(point.arm for point in found))
         return tuple(sorted(found, key=lambda point: (arms.index(point.arm), point.context_tokens)))
+
+    @functools.cached_property
+    def again(self) -> CommitPoint | None:
+        """The first point, measured once more at the end."""
+        return next((fact for fact in self._of(CommitPoint) if fact.purpose == "again"), None)
+
+    @functools.cached_property
+    def first(self) -> CommitPoint | None:
+        """The point that `again` repeats."""
+        if self.again is None:
+            return None
+        place = (self.again.arm, self.again.context_tokens)
+        return next((point for point in self.points if (point.arm, point.context_tokens) == place), None)
 
     @functools.cached_property
     def requests(self) -> tuple[CommitRequest, ...]:
@@ -71,6 +86,37 @@ class Case:
     def check(self, name: str) -> CommitCheck | None:
         """The last check of that name; None when it was not made."""
         return next((check for check in reversed(self.checks) if check.name == name), None)
+
+    # --- the server that was measured, among all there are ---------------------------------------------
+
+    @functools.cached_property
+    def server(self) -> str:
+        """The name of its process; empty when only its url is known."""
+        return self.setup.server if self.setup is not None else ""
+
+    def config(self, role: str) -> ModelConfig | None:
+        """Its drafter's or target's configuration, or the one that was named by hand."""
+        found = [config for config in self.configs if config.role == role]
+        mine = [config for config in found if self.server and config.server == self.server]
+        return next(iter(mine or [config for config in found if not config.server or not self.server]), None)
+
+    def argument(self, name: str) -> Any:
+        """Its argument of that name, as the server resolved it, else as given; None when neither says."""
+        mine = [args for args in self.arguments if not self.server or args.server in ("", self.server)]
+        ordered = [args for args in mine if args.resolved] + [args for args in mine if not args.resolved]
+        values = (args.get(name) for args in ordered)
+        return next((value for value in values if value is not None), None)
+
+    def found(self, outcome: Outcome, *ids: str) -> tuple[Finding, ...]:
+        """Findings with one of these ids that ended in that outcome and do not speak of another server."""
+        others = [process.name for process in self.processes if self.server and process.name != self.server]
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding.id in ids
+            and finding.outcome is outcome
+            and not any(finding.subject.endswith(f" of {other}") for other in others)
+        )
 
     def _of(self, kind: type[F]) -> Iterable[F]:
         return (fact for fact in self.facts if isinstance(fact, kind))

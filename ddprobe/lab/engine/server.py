@@ -1,0 +1,318 @@
+"""The simulated engine's HTTP: what SGLang answers to requests that make it compute.
+
+Answers of GET requests come from `lab.sglang`. Every JSON object says that it is the lab's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ddprobe.lab.engine import meta_info
+from ddprobe.lab.engine.decoding import Run
+from ddprobe.lab.engine.engine import Engine, Timed
+from ddprobe.lab.http import Piece, Response, json_response
+
+_POSTS = ("/generate", "/v1/completions", "/tokenize", "/v1/tokenize")
+_EVENTS = "text/event-stream; charset=utf-8"
+
+
+class _Refusal(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    prompt: list[int]
+    max_tokens: int
+    stream: bool
+    body: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class SimulatedServer:
+    """Answers by method, path and body."""
+
+    engine: Engine
+    gets: Mapping[str, Callable[[], Response]]
+
+    @property
+    def alive(self) -> bool:
+        return self.engine.alive
+
+    def respond(self, method: str, path: str, body: bytes = b"") -> Response:
+        if path in self.gets and method in ("GET", "HEAD"):
+            return self.gets[path]()
+        if path not in _POSTS:
+            wrong = path in self.gets
+            return json_response(
+                {"detail": "Method Not Allowed" if wrong else "Not Found", "lab": True}, 405 if wrong else 404
+            )
+        if method != "POST":
+            return json_response({"detail": "Method Not Allowed", "lab": True}, 405)
+        native = path == "/generate"
+        try:
+            given = _object(body)
+            if path.endswith("/tokenize"):
+                return self._tokenize(given)
+            return self._generate(
+                _native(given, self.engine) if native else _openai(given, self.engine), native
+            )
+        except _Refusal as error:
+            return _refused(error, native)
+
+    def _tokenize(self, given: Mapping[str, Any]) -> Response:
+        text = given.get("prompt")
+        if not isinstance(text, str):
+            raise _Refusal("prompt: a string is expected")
+        ids = self.engine.tokenizer.encode(text)
+        return json_response(
+            {"tokens": ids, "count": len(ids), "max_model_len": self.engine.context_length, "lab": True}
+        )
+
+    def _generate(self, asked: _Asked, native: bool) -> Response:
+        engine = self.engine
+        if not engine.knows(asked.prompt):
+            engine.alive = False
+            engine.write_log(0.0, "IndexError: index out of range in self")
+            engine.write_log(
+                0.0, "SIGQUIT received. signum=None, frame=None. It usually means one child failed."
+            )
+            return Response(hangs_up=True)
+        try:
+            self._check_length(asked)
+        except _Refusal as error:
+            if asked.stream and native:
+                said = {
+                    "message": str(error),
+                    "type": "invalid_request_error",
+                    "code": 400,
+                    "retryable": False,
+                }
+                return Response(
+                    type=_EVENTS, pieces=iter([Piece(0.0, _event({"error": said, "lab": True}) + _DONE)])
+                )
+            raise
+        run, times, request = engine.answer(asked.prompt, asked.max_tokens)
+        say = _NativeWords(engine, run, request) if native else _OpenAIWords(engine, run, request, asked.body)
+        pieces = self._pieces(say, times) if asked.stream else self._whole(say, run, times)
+        return Response(type=_EVENTS if asked.stream else "application/json", pieces=pieces)
+
+    def _check_length(self, asked: _Asked) -> None:
+        limit, length = self.engine.context_length, len(asked.prompt)
+        if length >= limit:
+            raise _Refusal(
+                f"The input ({length} tokens) is longer than the model's context length ({limit} tokens)."
+            )
+        if length + asked.max_tokens > limit:
+            raise _Refusal(
+                f"Requested token count exceeds the model's maximum context length of {limit} tokens. You requested a "
+                f"total of {length + asked.max_tokens} tokens: {length} tokens from the input messages and "
+                f"{asked.max_tokens} tokens for the completion. Please reduce the number of tokens in the input messages "
+                "or the completion to fit within the limit."
+            )
+
+    def _pieces(self, say: _Words, times: tuple[Timed, ...]) -> Iterator[Piece]:
+        self.engine.entered(1)
+        try:
+            for place, timed in enumerate(times):
+                yield Piece(timed.seconds, say.part(timed.tokens, ended=place == len(times) - 1))
+            yield Piece(times[-1].seconds if times else 0.0, say.end())
+        finally:
+            self.engine.entered(-1)
+
+    def _whole(self, say: _Words, run: Run, times: tuple[Timed, ...]) -> Iterator[Piece]:
+        self.engine.entered(1)
+        try:
+            yield Piece(times[-1].seconds if times else run.prefill_seconds, say.whole())
+        finally:
+            self.engine.entered(-1)
+
+
+# --- requests ----------------------------------------------------------------------------------------------
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(body)
+    except ValueError as error:
+        raise _Refusal(
+            f"1 validation error:\n  {{'type': 'json_invalid', 'msg': 'JSON decode error: {error}'}}"
+        ) from None
+    if not isinstance(given, dict):
+        raise _Refusal("1 validation error: a JSON object is expected")
+    return given
+
+
+def _native(given: dict[str, Any], engine: Engine) -> _Asked:
+    sampling = given.get("sampling_params") or {}
+    return _Asked(
+        _prompt(given.get("input_ids"), given.get("text"), engine),
+        _length(sampling.get("max_new_tokens", 128)),
+        given.get("stream") is True,
+        given,
+    )
+
+
+def _openai(given: dict[str, Any], engine: Engine) -> _Asked:
+    prompt = given.get("prompt")
+    ids, text = (prompt, None) if isinstance(prompt, list) else (None, prompt)
+    return _Asked(
+        _prompt(ids, text, engine), _length(given.get("max_tokens", 16)), given.get("stream") is True, given
+    )
+
+
+def _prompt(ids: Any, text: Any, engine: Engine) -> list[int]:
+    if isinstance(ids, list) and ids and all(type(number) is int for number in ids):
+        return ids
+    if isinstance(text, str) and text:
+        return engine.tokenizer.encode(text)
+    raise _Refusal("Either text, input_ids or input_embeds should be provided.")
+
+
+def _length(given: Any) -> int:
+    if type(given) is not int or given < 0:
+        raise _Refusal(f"max_new_tokens must be at least 0, got {given}.")
+    return given
+
+
+def _refused(error: _Refusal, native: bool) -> Response:
+    message = str(error)
+    if native and not message.startswith("1 validation error"):
+        return json_response({"error": {"message": message}, "lab": True}, error.status)
+    kind = "Bad Request" if message.startswith("1 validation error") else "BadRequestError"
+    said = {
+        "object": "error",
+        "message": message,
+        "type": kind,
+        "param": None,
+        "code": error.status,
+        "lab": True,
+    }
+    return json_response(said, error.status)
+
+
+# --- answers -----------------------------------------------------------------------------------------------
+
+_DONE = b"data: [DONE]\n\n"
+
+
+def _event(value: Mapping[str, Any]) -> bytes:
+    return b"data: " + _json(value) + b"\n\n"
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class _Words:
+    """How a run is said."""
+
+    engine: Engine
+    run: Run
+    request: str
+
+    def part(self, tokens: int, *, ended: bool) -> bytes:
+        raise NotImplementedError
+
+    def end(self) -> bytes:
+        return _DONE
+
+    def whole(self) -> bytes:
+        raise NotImplementedError
+
+    def spoken(self) -> dict[str, Any]:
+        return meta_info.speculation(self.run, self.engine.ledger.draft_tokens, self.engine.version)
+
+
+@dataclass(slots=True)
+class _NativeWords(_Words):
+    """`/generate`: each piece holds all tokens so far."""
+
+    def part(self, tokens: int, *, ended: bool) -> bytes:
+        return _event(self._said(tokens, ended))
+
+    def whole(self) -> bytes:
+        return _json(self._said(len(self.run.output), True))
+
+    def _said(self, tokens: int, ended: bool) -> dict[str, Any]:
+        ids = self.run.output[:tokens]
+        meta = meta_info.running(self.run, self.request, tokens, ended)
+        if ended:
+            meta |= self.spoken()
+        return {"text": self.engine.tokenizer.decode(ids), "output_ids": ids, "meta_info": meta, "lab": True}
+
+
+@dataclass(slots=True)
+class _OpenAIWords(_Words):
+    """`/v1/completions`: each piece holds the new text only."""
+
+    body: Mapping[str, Any]
+    _told: int = 0
+
+    def part(self, tokens: int, *, ended: bool) -> bytes:
+        fresh = self.run.output[self._told : tokens]
+        self._told = tokens
+        options = self.body.get("stream_options") or {}
+        usage = self._usage(tokens) if options.get("continuous_usage_stats") else None
+        return _event(self._card(self._choice(fresh, ended)) | {"usage": usage})
+
+    def end(self) -> bytes:
+        said = b""
+        if details := self._details():
+            said += _event(self._card() | {"usage": None} | details)
+        if (self.body.get("stream_options") or {}).get("include_usage"):
+            said += _event(self._card() | {"usage": self._usage(len(self.run.output))})
+        return said + _DONE
+
+    def whole(self) -> bytes:
+        output = self.run.output
+        return _json(
+            self._card(self._choice(output, True)) | {"usage": self._usage(len(output))} | self._details()
+        )
+
+    def _card(self, *choices: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "id": self.request,
+            "object": "text_completion",
+            "created": 1777540000,
+            "model": self.body.get("model", "default"),
+            "choices": list(choices),
+            "lab": True,
+        }
+
+    def _choice(self, ids: list[int], ended: bool) -> dict[str, Any]:
+        text = self.engine.tokenizer.decode(ids)
+        finish = "length" if ended else None
+        return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish, "matched_stop": None}
+
+    def _usage(self, tokens: int) -> dict[str, Any]:
+        prompt = self.run.prompt_tokens
+        return {
+            "prompt_tokens": prompt, "total_tokens": prompt + tokens, "completion_tokens": tokens, "reasoning_tokens": 0,
+        }  # fmt: skip
+
+    def _details(self) -> dict[str, Any]:
+        if not self.body.get("return_spec_tokens_details") or self.engine.version < (0, 5, 19):
+            return {}
+        return {"sglext": {"spec_tokens_details": _ALL_ZERO | self.spoken()}}
+
+
+_ALL_ZERO: Mapping[str, Any] = {
+    "spec_accept_rate": 0.0,
+    "spec_accept_length": 0.0,
+    "spec_cap_length": 0.0,
+    "spec_block_accept_length": 0.0,
+    "spec_num_correct_drafts": 0,
+    "spec_num_proposed_drafts": 0,
+    "spec_verify_ct": 0,
+    "spec_correct_drafts_histogram": [],
+    "spec_cap_lens_histogram": [],
+}

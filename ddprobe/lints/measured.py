@@ -1,0 +1,56 @@
+"""What metric lints judge: everything that a commit probe measured on one server, and what others state of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ddprobe.facts import Claim, CommitPoint, CommitRequest, CommitSetup
+from ddprobe.model import Cite, Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The facts of one commit probe."""
+
+    setup: CommitSetup | None = None
+    requests: tuple[CommitRequest, ...] = ()
+    points: tuple[CommitPoint, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+    @classmethod
+    def of_facts(cls, facts: Sequence[Fact]) -> Measured | None:
+        """What was measured or stated; None when nothing was."""
+        measured = cls(
+            setup=next((fact for fact in facts if isinstance(fact, CommitSetup)), None),
+            requests=tuple(f for f in facts if isinstance(f, CommitRequest) and not f.error),
+            points=tuple(f for f in facts if isinstance(f, CommitPoint) and f.purpose == "point"),
+            claims=tuple(f for f in facts if isinstance(f, Claim)),
+        )
+        return measured if measured.requests or measured.points or measured.claims else None
+
+    @property
+    def of(self) -> str:
+        return f" of {self.setup.server}" if self.setup is not None and self.setup.server else ""
+
+    @property
+    def ceiling(self) -> int | None:
+        """Most tokens that one step can commit."""
+        if self.setup is not None and self.setup.ceiling is not None:
+            return self.setup.ceiling
+        return next((point.ceiling for point in self.points if point.ceiling is not None), None)
+
+    @property
+    def looks_up(self) -> bool:
+        """The drafts are looked up in the text: a text that does not repeat has none that are right."""
+        return self.setup is not None and self.setup.drafter == "lookup"
+
+
+def place(point: CommitPoint) -> str:
+    """`prose at 4096`."""
+    return f"{point.arm} at {point.context_tokens}" if point.context_tokens else point.arm
+
+
+def cites(facts: Sequence[Fact]) -> tuple[Cite, ...]:
+    """Where they can be checked: of the first few of them."""
+    return tuple(dict.fromkeys(cite for fact in facts for cite in fact.source))[:8]

@@ -1,0 +1,338 @@
+"""What a person sees of a commit probe: the plan, or the points measured with their plots, and what qualifies them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ddprobe import engines
+from ddprobe.blocks import Block, Heading, Pairs, Paragraph, Plot, Series, Spread, Table
+from ddprobe.facts import Claim, CommitPoint, CommitRequest, CommitSetup
+from ddprobe.model import Fact
+from ddprobe.parsing import sizes
+from ddprobe.probes.draft import _commit_notes as notes
+from ddprobe.probes.draft._commit_notes import DASH, context, decimal, percent
+
+MOST_POSITIONS = 16
+_DRAFTERS = {"model": "a neural drafter", "lookup": "looks up n-grams; repeated text is trivial to it"}
+
+
+def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
+    """Of one server: what it is, then the plan or the measurement."""
+    setup = next((fact for fact in facts if isinstance(fact, CommitSetup)), None)
+    requests = [fact for fact in facts if isinstance(fact, CommitRequest)]
+    points = sorted(
+        (fact for fact in facts if isinstance(fact, CommitPoint) and fact.purpose == "point"),
+        key=lambda point: (
+            [p.arm for p in facts if isinstance(p, CommitPoint)].index(point.arm),
+            point.context_tokens,
+        ),
+    )
+    if setup is not None:
+        yield Heading(_title(setup))
+        yield Pairs(tuple(_server(setup)))
+        if setup.planned_only:
+            yield from _plan(setup)
+    if points:
+        yield _table(points, setup)
+        yield from _plots(points)
+        yield from notes.of_points(points, requests)
+        yield from _positions(points)
+    elif setup is not None and not setup.planned_only:
+        yield Paragraph("Nothing was measured.", "warn")
+        yield from notes.of_requests(requests)
+    yield from notes.checks(facts)
+    yield from _claims([fact for fact in facts if isinstance(fact, Claim)])
+    if setup is not None and setup.left_out:
+        yield Heading("Left out")
+        yield from (Paragraph(reason, "warn") for reason in setup.left_out)
+
+
+# --- the server --------------------------------------------------------------------------------------------
+
+
+def _title(setup: CommitSetup) -> str:
+    engine = engines.TABLE[setup.engine].title if setup.engine in engines.TABLE else setup.engine
+    name = f"{engine} {setup.version}".strip()
+    return f"{name} at {setup.base}" + (f", {setup.server}" if setup.server else "")
+
+
+def _server(setup: CommitSetup) -> Iterator[tuple[str, str]]:
+    if setup.model:
+        yield "model", setup.model
+    yield "speculation", _speculation(setup)
+    ceiling = "unknown: the server does not say how many tokens it drafts"
+    if setup.ceiling is not None:
+        ceiling = f"{setup.ceiling} tokens per step"
+        if setup.draft_tokens is not None:
+            ceiling += (
+                f": {setup.draft_tokens} drafted{' (a tree)' if setup.tree else ''} and the bonus token"
+            )
+    if setup.speculating is not False:
+        yield "ceiling of the commit", ceiling
+    if setup.window is not None:
+        yield "drafter's window", f"{setup.window} tokens"
+    yield "longest request", _tokens(setup.context_limit)
+    yield "KV cache", _tokens(setup.kv_tokens)
+    if setup.limits:
+        yield (
+            "limits by configuration",
+            "\n".join(f"{limit.tokens} tokens: {limit.name}" for limit in setup.limits),
+        )
+    cache = (
+        "a prefix of its own for every request" if setup.cold else "prompts of an arm share their beginning"
+    )
+    asked = f"at least {setup.steps_asked} verify steps a point over {setup.prompts_asked} prompts"
+    yield "method", f"{asked}; {cache}; seed {setup.seed}"
+    if setup.baseline:
+        told = ", ".join(f"{ms:.3g} ms at {context(tokens)}" for tokens, ms in setup.baseline)
+        yield "without speculation, per token", told
+
+
+def _speculation(setup: CommitSetup) -> str:
+    if setup.speculating is False:
+        return "off, the server says"
+    if setup.speculating is None and not setup.method:
+        return "unknown: the server does not say"
+    kind = _DRAFTERS.get(setup.drafter, "kind of drafter unknown")
+    return f"{setup.method or 'on, method unknown'} ({kind})"
+
+
+def _tokens(number: int | None) -> str:
+    return "unknown: the server does not say" if number is None else f"{number} tokens"
+
+
+# --- the plan ----------------------------------------------------------------------------------------------
+
+
+def _plan(setup: CommitSetup) -> Iterator[Block]:
+    if not setup.points:
+        yield Paragraph("Nothing would be sent.", "warn")
+        return
+    rows = tuple(
+        (
+            context(point.context_tokens),
+            point.arm,
+            str(point.prompts),
+            str(point.prompt_tokens),
+            str(point.prefill_tokens),
+            str(point.output_tokens),
+        )
+        for point in setup.points
+    )
+    requests = sum(point.prompts for point in setup.points)
+    prefill = sum(point.prefill_tokens for point in setup.points)
+    output = sum(point.output_tokens for point in setup.points)
+    cached = "" if setup.cold else " as far as the prefix cache works"
+    lasting = "how long that takes is unknown, since nothing tells the server's speed"
+    if setup.seconds is not None:
+        lasting = f"about {_lasting(setup.seconds)} on this server"
+    yield Table(
+        (
+            "context\ntokens",
+            "arm",
+            "requests",
+            "prompts\ntokens",
+            "to prefill\ntokens",
+            "output\nat most",
+        ),
+        rows,
+        "What would be sent",
+        f"In all {requests} requests, {prefill} tokens to prefill{cached}, at most {output} tokens of output; {lasting}. "
+        "Nothing of it was sent.",
+    )
+
+
+def _lasting(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+# --- points ------------------------------------------------------------------------------------------------
+
+
+def _table(points: Sequence[CommitPoint], setup: CommitSetup | None) -> Table:
+    base = dict(setup.baseline) if setup is not None else {}
+    columns: list[tuple[str, Callable[[CommitPoint], str], bool]] = [
+        ("context\ntokens", lambda p: context(p.context_tokens, p.prompt_tokens), True),
+        ("arm", lambda p: p.arm, True),
+        ("steps", lambda p: str(p.steps), True),
+        ("commit\ntokens", _commit, True),
+        ("share", lambda p: percent(p.share_of_ceiling), True),
+        ("accept\nrate", lambda p: percent(p.accept_rate), True),
+        ("step\nms", lambda p: decimal(p.step_ms), True),
+        ("p10–p90\nms", lambda p: _range(p.step_ms_low, p.step_ms_high), False),
+        ("tok/s", lambda p: decimal(p.tok_s), True),
+        ("prompt\ncached", _cached, True),
+    ]
+    if any(point.copied is not None for point in points):
+        columns.append(("copied", lambda p: "" if p.copied is None else percent(p.copied), False))
+    if base:
+        columns.append(("break-\neven", lambda p: _break_even(p, base), True))
+    shown = tuple(tuple(cell(point) for _, cell, _ in columns) for point in points)
+    return Table(
+        tuple(name for name, _, _ in columns),
+        shown,
+        "Commit length: tokens committed per verify step",
+        _caption(points, bool(base)),
+        spare=tuple(number for number, (_, _, needed) in enumerate(columns) if not needed),
+    )
+
+
+def _caption(points: Sequence[CommitPoint], base: bool) -> str:
+    requests = sorted({point.requests for point in points})
+    many = " to ".join(dict.fromkeys((str(requests[0]), str(requests[-1]))))
+    origins = list(dict.fromkeys(point.origin for point in points if point.origin))
+    told = [
+        f"{many} request{'' if requests[-1] == 1 else 's'} a point.",
+        "±: 95 % interval, its wider side.",
+        "Share: of the ceiling, (commit − 1) / (ceiling − 1).",
+        "Step: median.",
+    ]
+    if any(point.saturated for point in points):
+        told.append("≥: every step reached the ceiling.")
+    if base:
+        told.append("Break-even: the commit at which speculation begins to pay.")
+    if any(DASH in (_commit(p), percent(p.accept_rate), decimal(p.step_ms), _cached(p)) for p in points):
+        told.append(f"{DASH}: unknown.")
+    if origins:
+        told.append(f"Counts from {'; '.join(origins)}.")
+    return " ".join(told)
+
+
+def _commit(point: CommitPoint) -> str:
+    if point.commit_mean is None:
+        return DASH
+    sides = [abs(end - point.commit_mean) for end in (point.commit_low, point.commit_high) if end is not None]
+    sign = "≥" if point.saturated else ""
+    return f"{sign}{point.commit_mean:.2f}" + (f" ±{max(sides):.2f}" if len(sides) == 2 else "")
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return DASH if low is None or high is None else f"{decimal(low)}–{decimal(high)}"
+
+
+def _cached(point: CommitPoint) -> str:
+    if point.cached_tokens is None:
+        return DASH
+    return (
+        percent(point.cached_tokens / point.prompt_tokens)
+        if point.prompt_tokens
+        else str(point.cached_tokens)
+    )
+
+
+def _break_even(point: CommitPoint, base: dict[int, float]) -> str:
+    plain = base.get(point.context_tokens)
+    return DASH if not plain or point.step_ms is None else f"{point.step_ms / plain:.2f}"
+
+
+# --- plots -------------------------------------------------------------------------------------------------
+
+
+def _plots(points: Sequence[CommitPoint]) -> Iterator[Plot]:
+    ceilings = {point.ceiling for point in points}
+    ceiling = ceilings.pop() if len(ceilings) == 1 else None
+    yield from _plot(
+        points,
+        "Commit length over context, tokens per step",
+        lambda p: None if p.commit_mean is None else Spread(p.commit_mean, p.commit_low, p.commit_high),
+        least=1.0,
+        ceiling=ceiling,
+        interval="95 % interval",
+    )
+    yield from _plot(
+        points,
+        "Step time over context, ms (median)",
+        lambda p: None if p.step_ms is None else Spread(p.step_ms, p.step_ms_low, p.step_ms_high),
+        interval="p10–p90",
+    )
+
+
+def _plot(
+    points: Sequence[CommitPoint],
+    title: str,
+    value: Callable[[CommitPoint], Spread | None],
+    *,
+    least: float = 0.0,
+    ceiling: float | None = None,
+    interval: str = "",
+) -> Iterator[Plot]:
+    """The plot, where there are two contexts or more to draw."""
+    drawn = [(point, spread) for point in points if (spread := value(point)) and point.context_tokens]
+    places = sorted({point.context_tokens for point, _ in drawn})
+    if len(places) < 2:
+        return
+    known = {(point.arm, point.context_tokens): spread for point, spread in drawn}
+    yield Plot(
+        title,
+        tuple(sizes.short(place) for place in places),
+        tuple(
+            Series(arm, tuple(known.get((arm, place)) for place in places))
+            for arm in dict.fromkeys(point.arm for point, _ in drawn)
+        ),
+        "context, tokens",
+        least,
+        ceiling,
+        interval,
+    )
+
+
+# --- positions ---------------------------------------------------------------------------------------------
+
+
+def _positions(points: Sequence[CommitPoint]) -> Iterator[Table]:
+    """Acceptance by position in the draft, at the shortest and the longest context of each arm."""
+    known = [point for point in points if point.per_position]
+    chosen: list[CommitPoint] = []
+    for arm in dict.fromkeys(point.arm for point in known):
+        ladder = [point for point in known if point.arm == arm]
+        chosen += [ladder[0], ladder[-1]] if len(ladder) > 1 else ladder
+    if not chosen:
+        return
+    longest = max(len(point.per_position or ()) for point in chosen)
+    rows = tuple(
+        (str(number + 1), *(_position(point, number) for point in chosen))
+        for number in range(min(longest, MOST_POSITIONS))
+    )
+    more = (
+        f" {longest - MOST_POSITIONS} further positions are in the report."
+        if longest > MOST_POSITIONS
+        else ""
+    )
+    columns = tuple(f"{p.arm}\n{context(p.context_tokens, p.prompt_tokens)}" for p in chosen)
+    counts = [str(p.drafted_steps if p.drafted_steps is not None else p.steps) for p in chosen]
+    steps = f"{counts[0]} steps each" if len(set(counts)) == 1 else f"Steps: {', '.join(counts)}"
+    yield Table(
+        ("draft", *columns),
+        rows,
+        "Acceptance by position in the draft, %",
+        "Share of the steps in which at least so many drafts were right; in brackets, of those in which the drafts "
+        f"before were. {steps}.{more}",
+        spare=tuple(range(len(columns), 2, -1)),
+    )
+
+
+def _position(point: CommitPoint, number: int) -> str:
+    shares = point.per_position or ()
+    if number >= len(shares):
+        return ""
+    given = point.conditional[number] if point.conditional and number < len(point.conditional) else None
+    return f"{100 * shares[number]:.0f}" + (f" ({100 * given:.0f})" if given is not None else "")
+
+
+# --- what others say ---------------------------------------------------------------------------------------
+
+
+def _claims(claims: Sequence[Claim]) -> Iterator[Table]:
+    if claims:
+        rows = tuple(
+            (
+                claim.what,
+                f"{claim.value:.4g}",
+                claim.window or "unknown",
+                "unknown" if claim.samples is None else str(claim.samples),
+                claim.origin,
+            )
+            for claim in claims
+        )
+        columns = ("what", "value", "over", "steps", "says who")
+        yield Table(columns, rows, "What the server itself states")

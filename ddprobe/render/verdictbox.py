@@ -1,0 +1,96 @@
+"""The verdicts on a terminal: the first of each host in a box with its reasons, the others in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ddprobe import render
+from ddprobe.model import Report, Verdict
+from ddprobe.render.drawing import MARKS, hanging, plain, put
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+WIDEST = 110
+
+
+def draw(console: Console, report: Report, verbose: int, quiet: bool) -> None:
+    """Draw the verdicts in their rank. Quiet, each is a line or two; verbose, each has its box."""
+    hosts: set[str] = set()
+    for verdict in report.verdicts:
+        named = verdict.host if len(report.hosts) > 1 else ""
+        if not quiet and (verbose or verdict.host not in hosts):
+            put(console, _box(console, verdict, named, verbose))
+        else:
+            _short(console, verdict, named)
+        hosts.add(verdict.host)
+    if report.verdicts and not quiet:
+        console.print()
+
+
+def _box(console: Console, verdict: Verdict, host: str, verbose: int) -> RenderableType:
+    from rich.box import ROUNDED
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    mark, style = MARKS[verdict.outcome]
+    title = Text.assemble(
+        (f"{mark} {render.verdict_title(verdict)}", style),
+        f" · {render.line(verdict.confidence)} confidence",
+        (f" · {render.line(host)}" if host else "", "cyan"),
+    )
+    parts: list[RenderableType] = []
+    for name, sentences in render.verdict_parts(verdict):
+        if parts:
+            parts.append(Text(""))
+        if name:
+            parts.append(Text(name, "bold"))
+        sign = "→" if sentences is verdict.next else "•"
+        parts.append(_list(sentences, sign, "green" if sentences is verdict.next else ""))
+    if verbose and verdict.cites:
+        places = [f"{cite.artefact} {cite.at}".rstrip() for cite in verdict.cites]
+        parts += [Text(""), plain(f"see {render.line(', '.join(places))}", "dim")]
+    return Panel(
+        Group(*parts) if parts else plain("It gives no reasons.", "dim"),
+        title=title,
+        title_align="left",
+        border_style=style.removeprefix("bold "),
+        box=ROUNDED,
+        padding=(0, 1),
+        width=min(console.width, WIDEST),
+    )
+
+
+def _list(sentences: tuple[str, ...], sign: str, style: str) -> RenderableType:
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, style=style)
+    grid.add_column(overflow="fold", style=style)
+    for sentence in sentences:
+        grid.add_row(plain(sign), plain(render.line(sentence)))
+    return grid
+
+
+def _short(console: Console, verdict: Verdict, host: str) -> None:
+    from rich.text import Text
+
+    mark, style = MARKS[verdict.outcome]
+    body = Text.assemble(
+        (render.verdict_title(verdict), style), f", {render.line(verdict.confidence)} confidence"
+    )
+    if host:
+        body.append(f"  [{render.line(host)}]", "cyan")
+    for text, tone in _gist(verdict):
+        body.append(text, tone)
+    hanging(console, Text(mark, style), body)
+
+
+def _gist(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """The first reason, or what is missing, and the first thing to do."""
+    for sentence in (*verdict.reasons, *verdict.missing)[:1]:
+        yield f": {render.line(sentence)}", ""
+    for sentence in verdict.next[:1]:
+        yield f"\n→ {render.line(sentence)}", "green"

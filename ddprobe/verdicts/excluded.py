@@ -1,0 +1,73 @@
+"""What the measurements rule out, and by which of them: the second half of every verdict."""
+
+from __future__ import annotations
+
+from ddprobe.verdicts import standing, words
+from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.ladder import EASY, WIDE, ladders
+
+
+def excluded(case: Case, *but: str) -> tuple[str, ...]:
+    """One sentence for each other explanation that the evidence excludes."""
+    told = {
+        "drafter_dead": _dead(case),
+        "long_context_bug": _position(case),
+        "far_kv": _far(case),
+        "cache_state_bug": _cache(case),
+        "gpu_state": _drift(case),
+        "metric_inconsistency": _sources(case),
+        "simulated_acceptance": "forged acceptance: EN01 saw the server's environment"
+        if standing.no_simulation_seen(case)
+        else "",
+    }
+    return tuple(text for name, text in told.items() if text and name not in but)
+
+
+def _dead(case: Case) -> str:
+    point = standing.short_point(case)
+    if point is None or not standing.works(case, point):
+        return ""
+    return f"a dead drafter: {words.commits([point], standing.ceiling(case))}"
+
+
+def _position(case: Case) -> str:
+    found = [ladder for ladder in ladders(case, *EASY, WIDE) if ladder.whole and len(ladder.points) > 1]
+    if not found or any(ladder.fall() is not None for ladder in ladders(case, *EASY, WIDE)):
+        return ""
+    ladder = found[0]
+    ends = (ladder.points[0], ladder.points[-1])
+    return (
+        f"a limit on positions between these lengths: {words.commits(ends, standing.ceiling(case))}, and falls nowhere "
+        "between"
+    )
+
+
+def _far(case: Case) -> str:
+    reach = standing.reach(case)
+    if not reach.works or reach.far is None or reach.near is None:
+        return ""
+    near, far = reach.pairs[-1]
+    if reach.inside(far):
+        return ""
+    most = standing.ceiling(case)
+    return f"lost distant KV: {words.commits([far], most)}; {words.commits([near], most)}"
+
+
+def _cache(case: Case) -> str:
+    check = case.check("cold-cached")
+    return f"the prefix cache: {check.text}" if check is not None and check.agrees else ""
+
+
+def _drift(case: Case) -> str:
+    check = case.check("first-again")
+    return f"a state that changes on the way: {check.text}" if check is not None and check.agrees else ""
+
+
+def _sources(case: Case) -> str:
+    check = case.check("sources")
+    if check is not None:
+        return f"sources that contradict each other: {check.text}" if check.agrees else ""
+    compared = [request for request in case.requests if len(request.accounts) > 1]
+    if not compared or any(request.disagreements for request in case.requests):
+        return ""
+    return f"sources that contradict each other: they agree in each of {words.count(len(compared), 'request')}"

@@ -1,0 +1,92 @@
+"""Every number that a verdict depends on, each with its source. There is no other place for one."""
+
+from __future__ import annotations
+
+from ddprobe.facts import CommitPoint
+
+# --- samples ---------------------------------------------------------------------------------------------
+
+MIN_STEPS = 64
+"""Verify steps that a point needs. With 64, zero acceptance still leaves 4.7 % per token (rule of three), and a mean
+of 2.0 in blocks of 8 is known to ± 0.33."""
+MIN_TIMED_STEPS = 32
+"""Timed steps that a step time needs."""
+COPIES = 0.95
+"""Least share of the output that follows the text to be copied: below it, the text was not the easy one."""
+
+# --- what a mean commit says ------------------------------------------------------------------------------
+
+DEAD = 1.5
+"""Repeated text at or below it: the drafter does nothing, for blocks of 5 and more …"""
+DEAD_SHARE = 0.15
+"""… and for smaller ones this share of the drafts: public dead drafters stand between 0 and 0.02 (vllm#55605 0.02,
+sglang#22315 0, lmdeploy#4991 0.004)."""
+WORKS = 0.6
+"""Share of the ceiling from which repeated text counts as drafted well; between dead and this it is half wired."""
+EXPECTED = 0.85
+"""Share of the ceiling that a sound DFlash drafter reaches on repeated text. A prior, not a guarantee."""
+FLAT = 0.25
+"""Conditional acceptances within this of each other are flat: no position is special."""
+HARD = 2.0
+"""Prose at or below it is hard for this drafter (public figures for prose in blocks of 8: 1.4 to 3) …"""
+HARD_SHARE = 0.5
+"""… if it is also below this share of repeated text at the same length."""
+
+# --- comparing two lengths --------------------------------------------------------------------------------
+
+COLLAPSE = 0.75
+"""A mean below this share of another, their intervals apart, is a collapse."""
+SAME = 0.85
+"""Prose that keeps this share of its commit has not decayed."""
+STEEP = 0.5
+"""Prose that keeps less than this share fell further than drafters trained on short text do (public: 0.5 to 0.85)."""
+ONE_STEP = 0.75
+"""A single pair of neighbouring lengths with more than this share of a whole fall is an edge, not a slope."""
+SHORT = 2048
+"""Longest context at which repeated text shows the drafter itself, before windows and position limits matter."""
+EDGE_SLACK = 0.02
+"""A limit this close to the end of an edge still explains it: prompts may be a few tokens shorter than asked."""
+FROM_CACHE = 0.1
+"""A prompt of which more than this share came from the prefix cache was served by it."""
+
+# --- simulated acceptance ---------------------------------------------------------------------------------
+
+SAME_SHARES = 0.1
+"""Two histograms of two neighbouring bins that differ by less are the same rule, not two texts."""
+
+# --- sources ----------------------------------------------------------------------------------------------
+
+CLAIM = 0.10
+"""Share by which a stated mean may differ from the measured one (tok/s × step time against commit: ± 10 %)."""
+ROUNDED = 0.02
+"""A figure printed with two decimals differs by no more than that from what it stands for."""
+
+# --- time -------------------------------------------------------------------------------------------------
+
+DRIFT = 0.10
+"""The first point once more at the end, moved by more than that: the machine or a state changed (63 against 94 ms;
+82 against 133 to 140 ms in public reports)."""
+ROOFLINE = 5.0
+"""Step time that grows this many times faster than reading the KV cache would: the attention kernel, not the memory."""
+GROWTH = 1.25
+"""Growth of the step time over the ladder below which its slope is not worth a verdict."""
+LINEAR = 0.9
+"""R² of a straight line that may be called one."""
+SLOWEST_GPU = 864.0
+"""GB/s of the slowest card in the table of data sheets (L40S): taken where the GPU's own figure is not known, because
+it makes the roofline as high as it can be."""
+
+
+def ceiling_of(point: CommitPoint, stated: int | None) -> int | None:
+    """Most tokens that a step of this point can commit."""
+    return point.ceiling if point.ceiling is not None else stated
+
+
+def dead_below(ceiling: int | None) -> float:
+    """The mean commit at or below which repeated text says "nothing right"."""
+    return DEAD if ceiling is None else min(DEAD, 1 + DEAD_SHARE * (ceiling - 1))
+
+
+def works_from(ceiling: int) -> float:
+    """The mean commit from which repeated text counts as drafted well."""
+    return WORKS * ceiling

@@ -1,0 +1,74 @@
+"""How verdicts put measurements into words: every number with its interval and its sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ddprobe.facts import CommitPoint
+from ddprobe.model import Cite, Fact
+from ddprobe.parsing import sizes
+from ddprobe.verdicts.case import Case
+
+MOST_CITES = 16
+
+
+def count(number: int, noun: str) -> str:
+    """`1 step`, `67 steps`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def at(point: CommitPoint) -> str:
+    """Where it was measured: `at 64k`; nothing for a text that has no length asked for."""
+    return f"at {sizes.short(point.context_tokens)}" if point.context_tokens else "as sent"
+
+
+def number(point: CommitPoint, ceiling: int | None = None) -> str:
+    """`7.9 of 8 (95 % 7.8–8.0, 67 steps, 4 requests)`."""
+    if point.commit_mean is None:
+        return f"no measurement ({count(point.failed, 'failed request')})"
+    most = point.ceiling if point.ceiling is not None else ceiling
+    scope = f" of {most}" if most is not None else ""
+    interval = (
+        f"95 % {point.commit_low:.1f}–{point.commit_high:.1f}, "
+        if point.commit_low is not None and point.commit_high is not None
+        else "no interval, "
+    )
+    measured = point.requests - point.failed
+    sample = f"{count(point.steps, 'step')}, {count(measured, 'request')}"
+    full = "; every step is full: at least that" if point.saturated else ""
+    return f"{point.commit_mean:.2f}{scope} ({interval}{sample}{full})"
+
+
+def commits(points: Sequence[CommitPoint], ceiling: int | None = None) -> str:
+    """`repeat commits 7.90 of 8 (…) at 1k and 1.02 (…) at 128k`; points of one arm, in their order."""
+    told = [number(point, ceiling) + " " + at(point) for point in points]
+    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    return f"{points[0].arm} commits {listed}"
+
+
+def steps_of(point: CommitPoint) -> str:
+    """`14.2 ms (10–90 % 13.9–15.0, 63 timed steps) at 64k`."""
+    spread = (
+        f"10–90 % {point.step_ms_low:.3g}–{point.step_ms_high:.3g}, "
+        if point.step_ms_low is not None and point.step_ms_high is not None
+        else ""
+    )
+    sample = count(point.timed_steps, "timed step")
+    return f"{_ms(point.step_ms)} ({spread}{sample}) {at(point)}"
+
+
+def _ms(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
+
+
+def cites(*facts: Fact | None) -> tuple[Cite, ...]:
+    """Where these facts can be checked, each place once."""
+    places = (cite for fact in facts if fact is not None for cite in fact.source)
+    return tuple(dict.fromkeys(places))[:MOST_CITES]
+
+
+def command(case: Case, arms: Iterable[str], contexts: Iterable[int] = ()) -> str:
+    """The command that measures these arms at these lengths."""
+    lengths = sorted(set(contexts)) or sorted({p.context_tokens for p in case.points if p.context_tokens})
+    ladder = f" --contexts {','.join(map(sizes.short, lengths))}" if lengths else ""
+    return f"ddprobe commit-probe{ladder} --arms {','.join(arms)}"

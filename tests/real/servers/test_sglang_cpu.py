@@ -1,0 +1,198 @@
+"""The real SGLang, asked over a session with this machine: what it says of itself and of each request's speculation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from ddprobe.engines.generation import Generated, Prompt, Serving, post
+from ddprobe.engines.sglang_generation import COMPLETIONS, NATIVE, SGLangGeneration
+from ddprobe.errors import Unanswered
+from ddprobe.model import Host, HttpRequest, HttpResult
+from ddprobe.sessions.base import Session
+from tests.real.conftest import OpenSession
+from tests.real.servers.sglang_cpu import EASY, HARD, SglangCpu, StartSglang
+
+pytestmark = [pytest.mark.sglang_cpu, pytest.mark.timeout(420)]
+
+GENERATION = SGLangGeneration()
+KEY = "sk-of-the-real-server"
+
+
+class Asking:
+    """A session with a server, and what the server says of itself."""
+
+    def __init__(self, session: Session, server: SglangCpu) -> None:
+        self.session = session
+        self.base = server.base
+        self.answers = self.look()
+        self.serving: Serving = GENERATION.serving(self.answers, ())
+
+    def ask(self, request: HttpRequest) -> HttpResult:
+        (answer,) = self.session.ask((request,))
+        assert isinstance(answer, HttpResult)
+        return answer
+
+    def look(self) -> Mapping[str, HttpResult]:
+        return {
+            path: self.ask(HttpRequest(key=path, method="GET", path=path, base=self.base, timeout=30))
+            for path in GENERATION.paths
+        }
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        return GENERATION.tokens(self.ask(GENERATION.tokenize("ids", self.base, text, self.serving.model)))
+
+    def generates(self, prompt: Prompt, tokens: int, way: str = NATIVE) -> Generated:
+        request = GENERATION.generate(
+            "one", self.base, prompt, tokens, way=way, model=self.serving.model, timeout=60
+        )
+        return GENERATION.read(self.ask(request), self.serving, None, None)
+
+
+def asking(session: OpenSession, server: SglangCpu, api_key_env: str | None = None) -> Asking:
+    return Asking(session(Host(name="here", transport="local", api_key_env=api_key_env)), server)
+
+
+def commits(read: Generated) -> list[float | None]:
+    return [account.commit for account in read.accounts]
+
+
+@pytest.mark.parametrize("way", [NATIVE, COMPLETIONS])
+def test_dflash_commits_four_tokens_a_step_of_the_easy_text_and_every_source_says_so(
+    sglang_cpu: StartSglang, session: OpenSession, way: str
+) -> None:
+    server = asking(session, sglang_cpu("dflash"))
+    assert (server.serving.speculating, server.serving.method, server.serving.draft_tokens) == (
+        True,
+        "DFLASH",
+        3,
+    )
+    assert (server.serving.drafter, server.serving.tree) == ("model", False)
+    assert (server.serving.context_limit, server.serving.kv_tokens, server.serving.running) == (506, 8192, 0)
+    easy = server.ids(EASY)
+    assert easy == (39, 68, 75, 75, 78)
+    read = server.generates(Prompt(ids=easy), 1 + 4 * 64, way)
+    assert (read.prompt_tokens, read.output_tokens, read.finish) == (5, 257, "length")
+    assert read.ids is not None
+    assert len(read.ids) == 257
+    assert [account.origin.split()[-1] for account in read.accounts][::2] == ["histogram", "stream"]
+    assert commits(read) == [4.0, 4.0, 4.0]
+    assert {account.steps for account in read.accounts} == {64}
+    assert [step.tokens for step in read.steps] == [4] * 64
+    assert (read.last_step_cut, read.merged, read.notes) == (False, 0, ())
+    times = [step.at for step in read.steps]
+    assert all(at is not None for at in times)
+    assert times == sorted(times, key=float)  # type: ignore[arg-type]
+
+
+def test_dflash_commits_one_token_a_step_of_the_hard_text(
+    sglang_cpu: StartSglang, session: OpenSession
+) -> None:
+    server = asking(session, sglang_cpu("dflash"))
+    read = server.generates(Prompt(text=HARD), 65)
+    assert (read.prompt_tokens, read.output_tokens) == (19, 65)
+    assert commits(read) == [1.0, 1.0, 1.0]
+    assert read.accounts[0].histogram == (64,)
+    assert read.accounts[1].reported_commit == pytest.approx(65 / 64)
+
+
+def test_a_last_step_that_is_cut_counts_in_full_but_in_the_stream(
+    sglang_cpu: StartSglang, session: OpenSession
+) -> None:
+    server = asking(session, sglang_cpu("dflash"))
+    read = server.generates(Prompt(ids=server.ids(EASY)), 20)
+    assert [step.tokens for step in read.steps] == [4, 4, 4, 4, 3]
+    assert read.last_step_cut is True
+    assert [(a.accepted, a.last_step_whole) for a in read.accounts] == [(15, True), (15, True), (14, False)]
+
+
+def test_one_token_comes_from_the_prefill_and_says_nothing_of_speculation(
+    sglang_cpu: StartSglang, session: OpenSession
+) -> None:
+    server = asking(session, sglang_cpu("dflash"))
+    read = server.generates(Prompt(text=EASY), 1)
+    assert (read.output_tokens, read.steps, read.accounts, read.notes) == (1, (), (), ())
+
+
+def test_the_same_prompt_again_is_served_from_the_cache_and_reads_the_same(
+    sglang_cpu: StartSglang, session: OpenSession
+) -> None:
+    server = asking(session, sglang_cpu("dflash"))
+    prompt = Prompt(ids=server.ids("As it was said before. " * 8 + EASY))
+    first, second = server.generates(prompt, 65), server.generates(prompt, 65)
+    assert second.cached_tokens == len(prompt.ids) - 1
+    assert (first.ids, commits(first)) == (second.ids, commits(second))
+
+
+def test_its_own_statements_are_read_from_three_places(sglang_cpu: StartSglang, session: OpenSession) -> None:
+    server = asking(session, sglang_cpu("dflash"))
+    server.generates(Prompt(text=EASY), 257)
+    claims = GENERATION.claims(server.look())
+    assert {(claim.what, claim.window) for claim in claims} == {
+        ("accept length", "lifetime"),
+        ("accept length", "last log window"),
+        ("accept rate", "last log window"),
+    }
+    windows = [claim.value for claim in claims if claim.origin == "/metrics sglang:spec_accept_length"]
+    assert windows == [4.0]
+    lifetime = {claim.value for claim in claims if claim.window == "lifetime"}
+    assert all(1 < value <= 4 for value in lifetime)
+
+
+def test_a_prompt_beyond_the_context_is_refused_in_the_servers_words(
+    sglang_cpu: StartSglang, session: OpenSession
+) -> None:
+    server = asking(session, sglang_cpu("dflash"))
+    said = "The input (900 tokens) is longer than the model's context length (512 tokens)."
+    assert server.generates(Prompt(text="x" * 900), 5).error == said
+    body = {"text": "x" * 900, "sampling_params": {"max_new_tokens": 5}}
+    with pytest.raises(Unanswered, match=r"HTTP 400: The input .900 tokens. is longer than"):
+        GENERATION.read(
+            server.ask(post("one", server.base, NATIVE, body, 30, stream=False)), server.serving, None, None
+        )
+
+
+def test_ngram_drafts_by_lookup_and_the_key_from_the_environment_is_sent(
+    sglang_cpu: StartSglang, session: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = sglang_cpu("ngram", "--api-key", KEY)
+    monkeypatch.setenv("SGLANG_TEST_KEY", KEY)
+    server = asking(session, running, api_key_env="SGLANG_TEST_KEY")
+    assert (server.serving.method, server.serving.drafter, server.serving.draft_tokens) == (
+        "NGRAM",
+        "lookup",
+        7,
+    )
+    assert server.serving.tree is True
+    read = server.generates(Prompt(ids=server.ids(EASY)), 129)
+    histogram, meta, stream = read.accounts
+    assert (histogram.steps, histogram.accepted) == (meta.steps, meta.accepted)
+    assert histogram.histogram is not None
+    assert len(histogram.histogram) <= 8
+    assert sum(step.tokens for step in read.steps) == 128
+    assert stream.steps == meta.steps
+    assert (histogram.commit or 0) > 4
+    assert KEY.encode() not in b"".join(answer.body for answer in server.answers.values())
+
+
+def test_without_its_key_it_answers_401(sglang_cpu: StartSglang, session: OpenSession) -> None:
+    server = asking(session, sglang_cpu("ngram", "--api-key", KEY))
+    assert server.serving.speculating is None
+    with pytest.raises(Unanswered, match="HTTP 401: Unauthorized"):
+        server.generates(Prompt(text=EASY), 5)
+
+
+def test_a_server_that_does_not_speculate_says_so_and_gives_no_account(
+    sglang_cpu: StartSglang, session: OpenSession
+) -> None:
+    server = asking(session, sglang_cpu("plain"))
+    assert (server.serving.speculating, server.serving.method, server.serving.draft_tokens) == (
+        False,
+        "",
+        None,
+    )
+    read = server.generates(Prompt(text=EASY), 33)
+    assert (read.accounts, read.last_step_cut, read.output_tokens) == ((), False, 33)
+    assert [(step.tokens, step.drafted) for step in read.steps] == [(1, 0)] * 32
+    assert GENERATION.claims(server.look()) == ()

@@ -1,0 +1,150 @@
+"""Against a real vLLM: a drafter that sees 2048 tokens collapses there, by every source; n-gram drafts by lookup."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from ddprobe.engines.generation import Counters, Generated, Prompt, Serving
+from ddprobe.engines.vllm import VLLM
+from ddprobe.engines.vllm_generation import BLOCK, VLLMGeneration
+from ddprobe.facts import ServerArgs
+from ddprobe.model import Host, HttpRequest, HttpResult
+from ddprobe.redact import Redactor
+from ddprobe.sessions import open_session
+from ddprobe.sessions.base import Session
+from tests.real.servers import vllm
+from tests.real.servers.vllm import VllmServer
+
+pytestmark = [pytest.mark.vllm, pytest.mark.timeout(400)]
+
+
+@dataclass
+class Asked:
+    """A running server, and the road to it that the probe itself takes."""
+
+    server: VllmServer
+    session: Session
+    count: int = 0
+    speaks: VLLMGeneration = VLLMGeneration()  # noqa: RUF009 (it holds nothing)
+
+    def ask(self, request: HttpRequest) -> HttpResult:
+        (answer,) = self.session.ask([request])
+        assert isinstance(answer, HttpResult)
+        return answer
+
+    def get(self, path: str) -> HttpResult:
+        return self.ask(VLLM().requests(self.server.base, "", (path,))[0])
+
+    @property
+    def serving(self) -> Serving:
+        values = VLLM().given(("vllm", "serve", "models/tiny-bigram", *self.server.flags))
+        known = ServerArgs(engine="vllm", origin="command line", values=tuple(values.items()))
+        return self.speaks.serving({path: self.get(path) for path in self.speaks.paths}, [known])
+
+    def counters(self) -> Counters:
+        found = self.speaks.counters(self.get(self.speaks.counters_path))
+        assert found is not None
+        return found
+
+    def generate(self, prompt: Prompt, max_tokens: int) -> Generated:
+        serving, before = self.serving, self.counters()
+        self.count += 1
+        answer = self.ask(
+            self.speaks.generate(
+                f"request-{self.count}", self.server.base, prompt, max_tokens,
+                way=self.speaks.ways[0], model=serving.model, timeout=120,
+            )
+        )  # fmt: skip
+        return self.speaks.read(answer, serving, before, self.counters())
+
+
+def asked(*flags: str) -> Iterator[Asked]:
+    with vllm.serving(*flags) as server:
+        session = open_session(Host(name="here", transport="local"), Redactor(), threading.Event())
+        try:
+            yield Asked(server, session)
+        finally:
+            session.close()
+
+
+@pytest.fixture(scope="module")
+def collapse() -> Iterator[Asked]:
+    yield from asked(*vllm.COLLAPSE, "--per-request-spec-decode-metrics", "detailed")
+
+
+@pytest.fixture(scope="module")
+def ngram() -> Iterator[Asked]:
+    yield from asked(*vllm.NGRAM)
+
+
+def test_it_says_what_it_is(collapse: Asked) -> None:
+    serving = collapse.serving
+    assert (serving.version, serving.model, serving.context_limit) == ("0.32.0", "tiny", 32768)
+    assert (serving.speculating, serving.method, serving.drafter) == (True, "draft_model", "model")
+    assert (serving.draft_tokens, serving.draft_context_limit) == (5, 2048)
+    assert (serving.running, serving.waiting, serving.kv_used, serving.prefix_cache) == (0, 0, 0, True)
+    assert serving.kv_tokens is not None
+    assert serving.kv_tokens >= 32768
+
+
+def test_ids_of_a_text(collapse: Asked) -> None:
+    request = collapse.speaks.tokenize("tokenize", collapse.server.base, collapse.server.phrase * 2, "tiny")
+    assert collapse.speaks.tokens(collapse.ask(request)) == collapse.server.ids * 2
+
+
+# Drafts of the step at n tokens are right while n + 5 fits into 2048: eight steps of 6 from 2001 on.
+@pytest.mark.parametrize(
+    ("context", "sixes", "ones"), [(256, 64, 0), (1900, 24, 240), (2000, 8, 336), (2100, 0, 384), (8192, 0, 384), (256, 64, 0)]
+)  # fmt: skip
+def test_the_collapse_at_2k(collapse: Asked, context: int, sixes: int, ones: int) -> None:
+    generated = collapse.generate(Prompt(ids=collapse.server.tiled(context)), 1 + 6 * 64)
+    steps = sixes + ones
+    assert (generated.prompt_tokens, generated.output_tokens) == (context, 385)
+    assert [step.tokens for step in generated.steps] == [6] * sixes + [1] * ones
+    assert (generated.last_step_cut, generated.merged, generated.notes) == (False, 0, ())
+    assert [account.origin for account in generated.accounts] == [BLOCK, "/metrics", "stream"]
+    for account in generated.accounts:
+        assert (account.steps, account.accepted) == (steps, 5 * sixes)
+        assert account.histogram == (ones, 0, 0, 0, 0, sixes)
+    # The target copies, whatever the drafter does.
+    assert generated.ids == collapse.server.tiled(392)[:385]
+
+
+def test_the_prefix_cache_shows_in_the_counters(collapse: Asked) -> None:
+    prompt = Prompt(ids=tuple(reversed(collapse.server.tiled(1024))))
+    cold, cached = collapse.generate(prompt, 7), collapse.generate(prompt, 7)
+    assert cold.cached_tokens == 0
+    # Whole blocks of 128 tokens; the last one is computed again.
+    assert cached.cached_tokens == 896
+    assert cold.ids == cached.ids
+
+
+def test_a_refusal_is_told(collapse: Asked) -> None:
+    far = collapse.speaks.generate(
+        "far", collapse.server.base, Prompt(ids=collapse.server.tiled(40000)), 8,
+        way="/v1/completions", model="tiny", timeout=60,
+    )  # fmt: skip
+    assert "maximum context length is 32768" in collapse.ask(far).trouble
+
+
+def test_lookup_on_easy_text_and_on_none(ngram: Asked) -> None:
+    serving = ngram.serving
+    assert (serving.method, serving.drafter, serving.draft_tokens) == ("ngram", "lookup", 5)
+    easy = ngram.generate(Prompt(ids=ngram.server.tiled(1024)), 97)
+    assert [(a.origin, a.steps, a.accepted) for a in easy.accounts] == [
+        ("/metrics", 16, 80),
+        ("stream", 16, 80),
+    ]
+    # Off the phrase the model walks a circle of some nine hundred tokens: nothing to look up.
+    request = ngram.speaks.tokenize(
+        "tokenize", ngram.server.base, " " + " ".join(ngram.server.words[:40]), "tiny"
+    )
+    hard = ngram.generate(Prompt(ids=ngram.speaks.tokens(ngram.ask(request))), 97)
+    (counted,) = [account for account in hard.accounts if account.origin == "/metrics"]
+    assert counted.steps is not None
+    assert counted.steps <= 4
+    assert len(hard.steps) >= 90
