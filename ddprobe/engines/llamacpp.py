@@ -6,6 +6,7 @@ import posixpath
 from typing import Any, ClassVar
 
 from ddprobe.engines.base import Answers, Engine, document, items, mapping, text, whole_number
+from ddprobe.engines.llamacpp_generation import LlamaCppGeneration
 from ddprobe.facts import ServerState
 from ddprobe.parsing.server_args import Dialect
 
@@ -67,6 +68,7 @@ class LlamaCpp(Engine):
     """llama-server's dialect, builds b10434 to b11434."""
 
     name = "llamacpp"
+    generation = LlamaCppGeneration()
     title = "llama.cpp"
     package = ""
     default_port = 8080

@@ -116,10 +116,11 @@ class LlamaCppGeneration(Generation):
                 f"the answer ends early: {heard.output_tokens or 0} tokens had come, and no last event",
             )
         steps = steps_of(heard.marks, serving.draft_tokens, heard.start) if heard.streamed else ()
+        notes: tuple[str, ...] = ()
         if steps is None:
             notes = ("the stream does not show each decode step",)
-        else:
-            notes = ("the server's context was full before the output was whole",) if heard.truncated else ()
+        elif heard.truncated:
+            notes = ("the server's context was full before the output was whole",)
         steps = steps or ()
         cut = steps_cut(steps, serving.draft_tokens) if heard.finish == "length" else min(1, len(steps))
         counted, said = server_wide(before, after, heard.output_tokens)

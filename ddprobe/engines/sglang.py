@@ -17,6 +17,7 @@ from ddprobe.engines.base import (
     total,
     whole_number,
 )
+from ddprobe.engines.sglang_generation import SGLangGeneration
 from ddprobe.facts import ServerState
 from ddprobe.parsing.server_args import Dialect
 
@@ -27,6 +28,7 @@ class SGLang(Engine):
     """SGLang's dialect, releases 0.4.10 to 0.5.23."""
 
     name = "sglang"
+    generation = SGLangGeneration()
     title = "SGLang"
     package = "sglang"
     default_port = 30000

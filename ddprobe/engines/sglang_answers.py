@@ -99,7 +99,7 @@ def _whole(result: HttpResult) -> str:
         except (ValueError, RecursionError):
             said = ""
         if said:
-            raise Unanswered(result.key, f"HTTP {result.status}: {said}")
+            raise Unanswered(result.key, f"HTTP {result.status}: {' '.join(said.split())[:300]}")
     return result.text
 
 

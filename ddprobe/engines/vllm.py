@@ -7,6 +7,7 @@ import re
 from typing import Any, ClassVar
 
 from ddprobe.engines.base import Answers, Engine, document, items, mapping, python_run, text, whole_number
+from ddprobe.engines.vllm_generation import VLLMGeneration
 from ddprobe.facts import ServerState
 from ddprobe.parsing import prometheus
 from ddprobe.parsing.server_args import Dialect
@@ -42,6 +43,7 @@ class VLLM(Engine):
     """vLLM's dialect, release 0.32."""
 
     name = "vllm"
+    generation = VLLMGeneration()
     title = "vLLM"
     package = "vllm"
     default_port = 8000

@@ -88,11 +88,11 @@ class Lint(Generic[S]):
 
 
 def lint(
-    id: str, text: str, *, source: str, subject: str, applies: Callable[[S], bool]
-) -> Callable[[Callable[[S], Judgement | None]], Lint[S]]:
-    """Turns a function that judges into a lint."""
+    id: str, text: str, *, source: str, subject: str, applies: Callable[[Served], bool]
+) -> Callable[[Callable[[Served], Judgement | None]], Lint[Served]]:
+    """Turns a function that judges a server into a lint."""
 
-    def wrap(judge: Callable[[S], Judgement | None]) -> Lint[S]:
+    def wrap(judge: Callable[[Served], Judgement | None]) -> Lint[Served]:
         return Lint(id, text, source, subject, applies, judge)
 
     return wrap

@@ -21,6 +21,7 @@ WIDEST_PLACE = 16
 ROWS = 16
 MOST_TICKS = 8
 MAX_NAME = 40
+LARGEST = 1e300
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -34,7 +35,7 @@ def lines(plot: Plot, width: int) -> Iterator[tuple[Segment, ...]]:
     if not known:
         yield (("nothing was measured that could be drawn", FRAME),)
         return
-    ceiling = plot.ceiling if plot.ceiling is not None and math.isfinite(plot.ceiling) else None
+    ceiling = plot.ceiling if plot.ceiling is not None and _drawable(plot.ceiling) else None
     scale = _Scale.over(plot.least, known, ceiling)
     labels = [_number(value) for value in scale.ticks]
     margin = max(map(len, labels)) + 2
@@ -63,12 +64,17 @@ def lines(plot: Plot, width: int) -> Iterator[tuple[Segment, ...]]:
             yield ((f"not drawn for want of room: {more} more {noun}", FRAME),)
 
 
+def _drawable(value: float) -> bool:
+    """Whether it is a number, and one whose distance to any other is a number, too."""
+    return abs(value) <= LARGEST
+
+
 def _sound(spread: Spread | None) -> Spread | None:
     """The value, unless it is none; its interval only where both ends are numbers around it."""
-    if spread is None or not math.isfinite(spread.value):
+    if spread is None or not _drawable(spread.value):
         return None
     low, high = spread.low, spread.high
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+    if low is None or high is None or not (_drawable(low) and _drawable(high)):
         return Spread(spread.value)
     return Spread(spread.value, min(low, spread.value), max(high, spread.value))
 
@@ -89,8 +95,8 @@ class _Scale:
         ends = [end for value in known for end in (value.low, value.value, value.high) if end is not None]
         low = min(least, *ends)
         high = max([*ends, *([ceiling] if ceiling is not None else [])])
-        # A span that no float can hold, or that vanishes beside its own values, is drawn as one step.
-        span = high - low if math.isfinite(high - low) and high - low > abs(low) * 1e-9 else 1.0
+        # A span that vanishes beside its own values is drawn as one step.
+        span = high - low if high - low > abs(low) * 1e-9 else 1.0
         size = 10 ** math.floor(math.log10(span / MOST_TICKS))
         step = next(s * size for s in _STEPS if s * size * MOST_TICKS >= span * (1 - 1e-9))
         count = max(1, math.ceil(span / step - 1e-9))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ddprobe.facts import CommitCheck, CommitRequest
 
@@ -18,50 +19,32 @@ STEP_TIME_GAP = 1.25
 def cold_cached(pairs: Sequence[tuple[CommitRequest, CommitRequest]]) -> CommitCheck:
     """The same prompt computed whole and from the cache. Told apart only if every pair says so."""
     cold, cached = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    head = {"name": "cold-cached", "arm": cold[0].arm, "context_tokens": cold[0].context_tokens}
-    source = tuple(cite for pair in pairs for request in pair for cite in request.source)
+    check = _check("cold-cached", [request for pair in pairs for request in pair])
     if any(request.error for pair in pairs for request in pair):
-        return CommitCheck(
-            **head,
-            agrees=None,
-            text="whether the prefix cache changes the answer is unknown: a request failed",
-            source=source,
-        )  # type: ignore[arg-type]
+        return replace(check, text="whether the prefix cache changes the answer is unknown: a request failed")
     served = cached[-1].cached_tokens
     if served is not None and (not served or served < (cached[-1].prompt_tokens or 0) // 2):
-        return CommitCheck(
-            **head,  # type: ignore[arg-type]
-            agrees=None,
+        return replace(
+            check,
             text=f"the prefix cache served {served} of {cached[-1].prompt_tokens} tokens of a prompt sent a moment before: "
             "it is off or full, and every prompt costs its whole prefill",
-            source=source,
         )
     first, second, differ = compare(cold, cached)
     if first is None or second is None:
         text = "whether the prefix cache changes the answer is unknown: no commit length could be read"
-        return CommitCheck(**head, agrees=None, text=text, source=source)  # type: ignore[arg-type]
+        return replace(check, text=text)
     steps = sum(len(r.step_commits) or (r.num_spec_steps or 0) for pair in pairs for r in pair)
     claim = "from the cache" + (f" ({served} tokens)" if served is not None else "")
-    every = all(compare([a], [b])[2] for a, b in pairs)
-    worse = differ and every and second < first
+    worse = differ and second < first and all(compare([a], [b])[2] for a, b in pairs)
     text = (
-        f"{cold[0].arm} at {cold[0].context_tokens} tokens commits {first:.2f} per step computed whole and {second:.2f} {claim} "
+        f"{check.arm} at {check.context_tokens} tokens commits {first:.2f} per step computed whole and {second:.2f} {claim} "
         f"({steps} steps): the prefix cache {'changes the answer' if worse else 'does not change it'}"
     )
-    return CommitCheck(
-        **head,
-        agrees=not worse,
-        text=text,
-        first=first,
-        second=second,
-        steps=steps,
-        source=source,  # type: ignore[arg-type]
-    )
+    return replace(check, agrees=not worse, text=text, first=first, second=second, steps=steps)
 
 
 def same_prompt(first: CommitRequest, second: CommitRequest) -> CommitCheck:
     """Greedy output of one prompt, twice."""
-    source = (*first.source, *second.source)
     known = bool(first.output_hash and second.output_hash) and not (first.error or second.error)
     agrees = first.output_hash == second.output_hash if known else None
     text = {
@@ -70,42 +53,26 @@ def same_prompt(first: CommitRequest, second: CommitRequest) -> CommitCheck:
         "on state",
         None: "whether greedy output repeats is unknown",
     }[agrees]
-    return CommitCheck(
-        name="same-prompt",
-        agrees=agrees,
-        text=text,
-        arm=first.arm,
-        context_tokens=first.context_tokens,
-        source=source,
-    )
+    return replace(_check("same-prompt", (first, second)), agrees=agrees, text=text)
 
 
 def first_again(first: Sequence[CommitRequest], again: Sequence[CommitRequest]) -> CommitCheck:
     """The first point, measured once more at the end."""
+    check = _check("first-again", (*first, *again))
     a, b, differ = compare(first, again)
     slow = _median(first), _median(again)
-    head = {"name": "first-again", "arm": first[0].arm, "context_tokens": first[0].context_tokens}
-    source = tuple(cite for request in (*first, *again) for cite in request.source)
     if a is None or b is None:
         text = "whether the first point still reads the same is unknown: no commit length could be read"
-        return CommitCheck(**head, agrees=None, text=text, source=source)  # type: ignore[arg-type]
-    text = f"{first[0].arm} at {first[0].context_tokens} tokens committed {a:.2f} per step at the start and {b:.2f} at the end"
+        return replace(check, text=text)
+    text = f"{check.arm} at {check.context_tokens} tokens committed {a:.2f} per step at the start and {b:.2f} at the end"
     drift = ""
     if slow[0] and slow[1]:
         text += f"; a step took {slow[0]:.1f} ms and {slow[1]:.1f} ms"
         ratio = slow[1] / slow[0]
         drift = "step time drifted" if not 1 / STEP_TIME_GAP < ratio < STEP_TIME_GAP else ""
     steps = sum(len(request.step_commits) for request in (*first, *again))
-    verdict = "the server's state changed meanwhile" if differ else drift or "nothing drifted"
-    return CommitCheck(
-        **head,
-        agrees=not differ,
-        text=f"{text}: {verdict}",
-        first=a,
-        second=b,
-        steps=steps,
-        source=source,  # type: ignore[arg-type]
-    )
+    outcome = "the server's state changed meanwhile" if differ else drift or "nothing drifted"
+    return replace(check, agrees=not differ, text=f"{text}: {outcome}", first=a, second=b, steps=steps)
 
 
 def prompt_length(record: CommitRequest, sent: int) -> CommitCheck:
@@ -156,3 +123,15 @@ def _variance(values: Sequence[float]) -> float:
 def _median(requests: Sequence[CommitRequest]) -> float | None:
     values = sorted(ms for request in requests for ms in request.step_ms[2:])
     return values[len(values) // 2] if values else None
+
+
+def _check(name: str, requests: Sequence[CommitRequest]) -> CommitCheck:
+    """A check that has not been decided yet."""
+    return CommitCheck(
+        name=name,
+        agrees=None,
+        text="",
+        arm=requests[0].arm,
+        context_tokens=requests[0].context_tokens,
+        source=tuple(cite for request in requests for cite in request.source),
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddprobe import arms
 from ddprobe.arms.base import FILLER, Ids, Needs, Script
+from ddprobe.arms.filler import filler
 from ddprobe.engines.generation import Prompt
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Claim, CommitCheck, CommitPoint, CommitRequest, CommitSetup, PlannedPoint
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ddprobe.probes.draft.commit import DraftCommit
 
 NONCE_TEXT = "nonce"
+NONCE_CHARACTERS = 2000
 PIECE = 32_000
 """Characters of filler that are tokenised at once."""
 WARM_UP_TOKENS = 16
@@ -79,6 +81,8 @@ class Measurement:
                 yield from self._ladders(target, scripts, room, wanted)
         except Stopped as stop:
             self.gaps.append(stop.gap)
+        except Unanswered as missing:
+            self.gaps.append(Gap(missing.key, missing.reason))
         yield from self._afterwards(target)
 
     def _scripts(self, target: Target) -> tuple[tuple[Script, ...], bool]:
@@ -231,7 +235,7 @@ class Measurement:
         self, target: Target, scripts: tuple[Script, ...], longest: int
     ) -> Generator[Asked, Any, dict[str, Ids]]:
         """Ids of every piece of text, from the server's own tokenizer."""
-        pieces = {NONCE_TEXT: arms.nonce_text()}
+        pieces = {NONCE_TEXT: filler(0, NONCE_CHARACTERS)}
         for script in scripts:
             pieces |= script.pieces()
         generation, serving = target.generation, target.serving
@@ -249,13 +253,13 @@ class Measurement:
     def _filler(self, target: Target, needed: int) -> Generator[Asked, Any, Ids]:
         """So many ids of unrelated prose; the first piece tells how many characters a token takes."""
         generation, serving = target.generation, target.serving
-        text = arms.filler(self.probe.seed, PIECE)
+        text = filler(self.probe.seed, PIECE)
         answer = yield generation.tokenize("tokens-filler-00", target.base, text, serving.model)
         ids = generation.tokens(answer)
         if len(ids) >= needed or not ids:
             return ids
         characters = int((needed - len(ids)) * len(text) / len(ids) * 1.15) + PIECE
-        rest = arms.filler(self.probe.seed, PIECE + characters)[len(text) :]
+        rest = filler(self.probe.seed, PIECE + characters)[len(text) :]
         cuts = [rest[start : start + PIECE] for start in range(0, len(rest), PIECE)]
         answers = yield tuple(
             generation.tokenize(f"tokens-filler-{number:02d}", target.base, cut, serving.model)
@@ -318,16 +322,8 @@ class Measurement:
             prompts = list(self._prompts(place))
             points.append(plan.planned(place, prompts, sent[-2 * len(prompts) :], self.output, self.cold))
             sent += prompts
-        names = tuple(dict.fromkeys(name for place in self.places for name in place.script.pieces()))
-        self.setup = replace(
-            self.setup,
-            points=tuple(points),
-            texts=arms.digests(self.probe.seed, self.places_scripts(), names),
-        )
-
-    def places_scripts(self) -> tuple[Script, ...]:
-        """The scripts that are measured, each once."""
-        return tuple({place.script.label: place.script for place in self.places}.values())
+        used = {place.script.label: place.script for place in self.places}
+        self.setup = replace(self.setup, points=tuple(points), texts=arms.digests(used.values()))
 
     # --- sending -------------------------------------------------------------------------------------------
 
@@ -486,12 +482,12 @@ class Measurement:
         """What would be sent, counted in words in place of tokens where the count depends on the tokenizer."""
         fits = self._fitting(room, wanted) if scripts else ()
         if fits:
-            pieces = {NONCE_TEXT: arms.nonce_text()}
+            pieces = {NONCE_TEXT: filler(0, NONCE_CHARACTERS)}
             for script in scripts:
                 pieces |= script.pieces()
             self.tokens = {name: plan.in_words(text) for name, text in pieces.items()}
             needed = plan.filler_needed(scripts, [max(fits)])
-            self.tokens[FILLER] = plan.in_words(arms.filler(self.probe.seed, needed * 8 + 1000))
+            self.tokens[FILLER] = plan.in_words(filler(self.probe.seed, needed * 8 + 1000))
             self.places = list(self._place(scripts, room, fits))
             self._note_plan()
         if verbatim and self.setup is not None:

@@ -11,8 +11,8 @@ from ddprobe.engines.generation import Counters, Generated, Prompt
 from ddprobe.errors import Unanswered
 from ddprobe.facts import CommitRequest
 from ddprobe.model import Asked, Cite, Gap, HttpRequest, HttpResult
-from ddprobe.probes.draft import _points
 from ddprobe.probes.draft._commit_target import Target
+from ddprobe.probes.draft._requests import request_fact
 
 FIRST_SECONDS = 180.0
 """What the first request may take, and 1 s for every `SLOWEST_PREFILL` tokens: kernels may have to be compiled."""
@@ -147,24 +147,28 @@ class Sender:
     def _read(
         self, key: str, order: Order, result: HttpResult, before: Counters | None, after: Counters | None
     ) -> CommitRequest:
-        sent = CommitRequest(
+        error = ""
+        try:
+            generated = self.target.generation.read(result, self.target.serving, before, after)
+            error = generated.error
+        except Unanswered as missing:
+            generated, error = Generated(), missing.reason
+        if not error:
+            self._learn(order, generated, result.seconds)
+        return request_fact(
+            replace(generated, error=error),
             key=key,
             purpose=order.purpose,
             arm=order.arm,
             context_tokens=order.context,
             prompt=order.number,
             max_tokens=order.max_tokens,
+            ceiling=self._ceiling,
             seconds=result.seconds,
-            source=(Cite(key),),
+            expected_ids=order.expected,
+            speculating=self.target.serving.speculating,
+            source_cite=Cite(key),
         )
-        try:
-            generated = self.target.generation.read(result, self.target.serving, before, after)
-        except Unanswered as error:
-            return replace(sent, error=error.reason)
-        if generated.error:
-            return replace(sent, error=generated.error)
-        self._learn(order, generated, result.seconds)
-        return _points.request_fact(generated, sent, ceiling=self._ceiling, expected=order.expected)
 
     @property
     def _ceiling(self) -> int | None:
