@@ -10,7 +10,17 @@ import pytest
 import yaml
 
 from ddprobe import lints
-from ddprobe.facts import Discovered, ModelConfig, ServerArgs, ServerProcess
+from ddprobe.facts import (
+    Account,
+    Claim,
+    CommitPoint,
+    CommitRequest,
+    CommitSetup,
+    Discovered,
+    ModelConfig,
+    ServerArgs,
+    ServerProcess,
+)
 from ddprobe.lints import table
 from ddprobe.model import Cite, Fact, Finding, Outcome
 from ddprobe.parsing import model_config
@@ -26,12 +36,16 @@ CASES: list[dict[str, Any]] = [
 KEYS = {
     "file", "lint", "when", "outcome", "says", "advises", "drafter", "target", "arguments", "resolved", "without",
     "version", "environment", "environment_seen", "gpus", "beside", "tensors", "engine", "given_known",
+    "measured",
 }  # fmt: skip
 # What each of these reads is there or means its default, so that none of them can be in doubt.
 NEVER_UNKNOWN = {
     "DC01", "DC03", "DC04", "DC12", "DC20", "DC22", "DC24", "DC27", "DC30", "DC31", "DC33", "DC37", "DC41", "DC43", "DC44",
-    "SA02", "SA03", "SA07", "SA09", "SA11", "SA12", "SA13", "SA15", "EN02", "EN03",
+    "SA02", "SA03", "SA07", "SA09", "SA11", "SA12", "SA13", "SA15", "EN02", "EN03", "RT08",
 }  # fmt: skip
+MEASURED: dict[str, type[Fact]] = {
+    kind.__name__: kind for kind in (CommitSetup, CommitRequest, CommitPoint, Claim)
+}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c['lint']}: {c['when']}" for c in CASES])
@@ -53,13 +67,13 @@ def test_case(case: dict[str, Any]) -> None:
 
 
 def test_every_lint_has_a_case_that_fires_one_that_passes_and_one_that_cannot_know() -> None:
-    for lint in table.LINTS:
+    for lint in table.every():
         outcomes = {case["outcome"] for case in CASES if case["lint"] == lint.id}
         assert outcomes & {"fail", "warn", "info"}, f"{lint.id} never fires"
         if lint.id not in ("DC04",):
             assert outcomes & {"pass"}, f"{lint.id} never passes"
         assert ("unknown" in outcomes) != (lint.id in NEVER_UNKNOWN), f"{lint.id}: {outcomes}"
-    assert {case["lint"] for case in CASES} == {lint.id for lint in table.LINTS}
+    assert {case["lint"] for case in CASES} == {lint.id for lint in table.every()}
 
 
 def test_a_healthy_pair_makes_no_lint_warn() -> None:
@@ -69,7 +83,7 @@ def test_a_healthy_pair_makes_no_lint_warn() -> None:
 
 def test_ids_are_unique_and_described() -> None:
     described = table.describe()
-    assert len(described) == len(table.LINTS)
+    assert len(described) == len(table.every())
     for id, text in described.items():
         assert text[0].islower() or text[0].isupper()
         assert "\n" not in text, id
@@ -239,7 +253,31 @@ def facts_of(case: dict[str, Any], pid: int = 41) -> list[Fact]:
         for role in ("drafter", "target")
         if case.get("without", {}).get(role) != "all"
     ]
+    facts += [measured_of(fields) for fields in case.get("measured", [])]
     return facts
+
+
+def measured_of(fields: dict[str, Any]) -> Fact:
+    """A fact of a commit probe as a case writes it: its type, and the fields that matter."""
+    given: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in fields.items() if name != "type"
+    }
+    kind = MEASURED[fields["type"]]
+    defaults: dict[str, dict[str, Any]] = {
+        "CommitSetup": {"engine": "sglang", "base": "http://127.0.0.1:30000", "ceiling": 8},
+        "CommitRequest": {
+            "key": "r",
+            "purpose": "point",
+            "arm": "repeat",
+            "context_tokens": 1024,
+            "prompt": 0,
+        },
+        "CommitPoint": {"arm": "repeat", "context_tokens": 1024, "ceiling": 8},
+        "Claim": {"origin": "/server_info avg_spec_accept_length", "window": "lifetime"},
+    }
+    if "accounts" in given:
+        given["accounts"] = tuple(Account(**account) for account in given["accounts"])
+    return kind(**{"source": (Cite("answer"),), **defaults[kind.__name__], **given})
 
 
 def changed(case: dict[str, Any], part: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ddprobe.engines.vllm_generation import BLOCK, VLLMGeneration
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Account, CommitRequest, ServerArgs
 from ddprobe.model import Chunk, HttpRequest, HttpResult
+from ddprobe.probes.draft._requests import request_fact
 
 FOLDER = Path(__file__).parent / "data" / "vllm"
 BASE = "http://127.0.0.1:8000"
@@ -302,6 +303,23 @@ def test_a_stream_across_the_drafters_limit() -> None:
     assert [one.origin for one in generated.accounts] == ["/metrics", "stream"]
 
 
+def test_the_record_of_a_stream_across_the_limit() -> None:
+    before, after = counters(122, 20, 100, 100, *[20] * 5), counters(183, 40, 200, 140, *[28] * 5)
+    request = request_fact(
+        read(recorded("stream_crossing_2048"), DRAFT, before, after),
+        key="r",
+        purpose="point",
+        arm="repeat",
+        context_tokens=2000,
+        prompt=0,
+        max_tokens=61,
+        ceiling=6,
+    )
+    assert (request.num_spec_steps, request.undrafted_steps, request.mean_acceptance_length) == (20, 0, 3.0)
+    assert request.step_commits == (6,) * 8 + (1,) * 12
+    assert (request.origin, request.disagreements, request.merged_chunks) == ("/metrics", (), 0)
+
+
 def test_times_and_pieces_that_came_together() -> None:
     body = streamed(1, 6, 6, 6, 2)
     blocks = body.split("\n\n")
@@ -519,17 +537,17 @@ def measured(run: dict[str, Any], serving: Serving) -> tuple[Generated, CommitRe
     """A recorded answer, which was not streamed, with how far the counters moved meanwhile."""
     moved = counters(run["out"], run["verify_steps"], run["drafted"], run["accepted"])
     generated = read(answer(json.dumps(run["response"])), serving, counters(0, 0, 0, 0), moved)
-    best = generated.accounts[0]
-    request = CommitRequest(
+    request = request_fact(
+        generated,
         key="r",
         purpose="point",
         arm="repeat",
         context_tokens=run["ctx"],
         prompt=0,
-        num_spec_steps=best.steps,
-        num_accepted_draft_tokens=best.accepted,
-        num_draft_tokens=best.drafted,
+        max_tokens=64,
+        ceiling=6,
     )
+    assert request.disagreements == ()
     return generated, request
 
 
@@ -584,8 +602,7 @@ def test_counters_alone_see_only_steps_with_a_draft() -> None:
     generated, request = measured(far, NGRAM)
     # Two drafts, 8 right: 5.0 by the counters; but 63 tokens took 55 steps, 53 of them without a draft: 1.145.
     assert (request.num_spec_steps, request.mean_acceptance_length) == (2, 5.0)
-    assert generated.output_tokens == 64
-    assert (generated.output_tokens - 1) - 8 == 55
+    assert (generated.output_tokens, request.undrafted_steps) == (64, 53)
 
 
 def test_an_answer_clipped_at_the_limit() -> None:

@@ -100,7 +100,7 @@ def last_is_cut(
         return None
     if serving.speculating is False and said.steps is None:
         return False
-    if serving.draft_tokens is not None and shown[-1][0] > serving.draft_tokens:
+    if serving.draft_tokens is not None and shown[-1][0] == serving.draft_tokens + 1:
         return False
     if said.steps and said.accepted is not None and output is not None:
         committed = said.accepted + said.steps

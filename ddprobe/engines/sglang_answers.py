@@ -55,9 +55,11 @@ def read(result: HttpResult, serving: Serving) -> Generated:
     said = spoken(heard.details)
     shown = _steps(heard, serving, said)
     cut = last_is_cut(shown.steps, said, serving, output)
-    steps = tuple(_told(shown.steps, serving, said, cut))
+    # The stream does not say what was drafted for a step; on a server that does not speculate, nothing was.
+    drafted = 0 if serving.speculating is False and not said.steps else None
+    steps = tuple(StreamedStep(tokens, at, drafted) for tokens, at in shown.steps)
     found = list(accounts(said, serving, output, "meta_info" if heard.native else _DETAILS))
-    if steps and (said.steps or serving.speculating):
+    if steps and shown.single and (said.steps or serving.speculating):
         found.append(stream_account(steps, cut))
     return Generated(
         prompt_tokens=whole_number(heard.meta.get("prompt_tokens")),
@@ -172,42 +174,43 @@ def _aborted(data: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The decode steps that a stream shows: (tokens, time)."""
+    """What a stream shows of the decode steps."""
 
     steps: tuple[tuple[int, float | None], ...] = ()
+    """Tokens and time of each."""
     merged: int = 0
+    single: bool = True
+    """Each of them is one step: its tokens are a commit length."""
     first_at: float | None = None
     notes: tuple[str, ...] = ()
 
 
 def _steps(heard: _Heard, serving: Serving, said: Spoken) -> _Shown:
-    """One chunk is one step, unless chunks were put together on the way: then their tokens are no commit lengths."""
+    """One chunk is one step, unless some were put together on the way."""
     grown = list(_growth(heard))
     first_at = grown[0][1] if grown else heard.times[0] if heard.times else None
     interval = serving.stream_interval or 1
-    if not grown or grown[0][0] < 1 or (len(grown) == 1 and grown[0][0] > 1):
+    if not grown or (len(grown) == 1 and grown[0][0] > 1):
         return _Shown(first_at=first_at)
     if interval > 1:
         note = f"the server streams every {interval} tokens (--stream-interval): steps cannot be told apart"
         return _Shown(first_at=first_at, notes=(note,))
     # The prefill gives one token; what came with it was a step.
     shown = [(tokens, at) for tokens, at, _ in ((grown[0][0] - 1, *grown[0][1:]), *grown[1:]) if tokens > 0]
-    shared = sum(one[2] == next_one[2] >= 0 for one, next_one in itertools.pairwise(grown))
-    merged = shared + (grown[0][0] > 1)
+    merged = (grown[0][0] > 1) + sum(one[2] == later[2] >= 0 for one, later in itertools.pairwise(grown))
     if serving.speculating is False and not said.steps:
         several = sum(tokens > 1 for tokens, _ in shown)
-        return _Shown(
-            tuple((1, at) for tokens, at in shown for _ in range(tokens)), merged + several, first_at
-        )
+        each = tuple((1, at) for tokens, at in shown for _ in range(tokens))
+        return _Shown(each, merged + several, first_at=first_at)
     ceiling = None if serving.draft_tokens is None else serving.draft_tokens + 1
-    oversized = sum(ceiling is not None and tokens > ceiling for tokens, _ in shown)
+    together = sum(ceiling is not None and tokens > ceiling for tokens, _ in shown)
+    notes: tuple[str, ...] = ()
     if said.steps is not None and len(shown) != said.steps:
-        note = f"the stream shows {len(shown)} pieces for {said.steps} verify steps: it cannot tell the steps apart"
-        return _Shown((), merged + max(oversized, said.steps - len(shown), 0), first_at, (note,))
-    if oversized:
-        note = f"{oversized} of {len(shown)} pieces of the stream hold more tokens than one step can commit ({ceiling})"
-        return _Shown((), merged + oversized, first_at, (note,))
-    return _Shown(tuple(shown), merged, first_at)
+        together = max(together, said.steps - len(shown))
+        notes = (f"the stream came in {len(shown)} pieces for {said.steps} verify steps",)
+    elif together:
+        notes = (f"{together} of {len(shown)} pieces of the stream hold more tokens than a step can commit",)
+    return _Shown(tuple(shown), merged + together, not notes, first_at, notes)
 
 
 def _growth(heard: _Heard) -> Iterator[tuple[int, float | None, int]]:
@@ -220,17 +223,6 @@ def _growth(heard: _Heard) -> Iterator[tuple[int, float | None, int]]:
         if total > before:
             yield total - before, at, piece
         before = total
-
-
-def _told(
-    shown: Sequence[tuple[int, float | None]], serving: Serving, said: Spoken, cut: bool | None
-) -> Iterator[StreamedStep]:
-    """On a server that speculates every decode step verifies a draft; on one that does not, none does."""
-    speculates = bool(said.steps) or serving.speculating
-    for number, (tokens, at) in enumerate(shown, 1):
-        drafted = serving.draft_tokens if speculates else 0 if serving.speculating is False else None
-        whole = number < len(shown) or not cut
-        yield StreamedStep(tokens, at, drafted, tokens - 1 if speculates and whole else None)
 
 
 def _all_ids(parts: Sequence[Ids | None], output: int | None) -> Ids | None:

@@ -1,0 +1,103 @@
+"""Verdicts: one a file, each from facts and findings alone. Here they are asked in order and ranked.
+
+A verdict that voids what was measured (forged acceptance, tokens that are accepted and never come out) silences those
+on the drafter. So does a first point that came out otherwise at the end, lengths that are not what was asked for, and a
+drafter that looks repeated text up: easy text says nothing of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from ddprobe.model import Fact, Finding, Outcome, Verdict
+from ddprobe.verdicts import (
+    attention_kernel_bottleneck,
+    cache_state_bug,
+    drafter_dead,
+    gpu_state,
+    healthy,
+    inconclusive,
+    long_context_bug,
+    long_context_decay,
+    metric_inconsistency,
+    not_speculating,
+    simulated_acceptance,
+    spec_net_loss,
+    standing,
+    text_difficulty,
+)
+from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.ruling import Judge, Ruling
+
+SOURCES: tuple[Judge, ...] = (simulated_acceptance.judge, metric_inconsistency.judge)
+"""Whether the numbers can be trusted at all."""
+SERVER: tuple[Judge, ...] = (not_speculating.judge, cache_state_bug.judge, spec_net_loss.judge)
+"""What the server does, whatever drafts for it."""
+DRAFTER: tuple[Judge, ...] = (
+    drafter_dead.judge,
+    long_context_bug.judge,
+    long_context_decay.judge,
+    text_difficulty.judge,
+)
+"""What the drafter can do; texts and lengths are compared."""
+TIME: tuple[Judge, ...] = (attention_kernel_bottleneck.judge, gpu_state.judge)
+"""Where the time goes, whatever is committed."""
+
+OUTCOMES = {
+    "healthy": Outcome.PASS,
+    "text_difficulty": Outcome.INFO,
+    "long_context_decay": Outcome.WARN,
+    "gpu_state": Outcome.WARN,
+    "not_speculating": Outcome.WARN,
+    "spec_net_loss": Outcome.WARN,
+    "inconclusive": Outcome.UNKNOWN,
+}
+
+
+def outcome_of(name: str) -> Outcome:
+    """How a verdict counts; one that is not in the table is a fault."""
+    return OUTCOMES.get(name, Outcome.FAIL)
+
+
+def judge(
+    facts: Sequence[Fact], findings: Sequence[Finding], gpu_bandwidth: float | None = None
+) -> tuple[Verdict, ...]:
+    """The verdicts on one host, the one that explains most of the lost speed first.
+
+    Empty without evidence of a commit probe; where there is some, and no verdict, it is `inconclusive`.
+    """
+    case = Case(tuple(facts), tuple(findings), gpu_bandwidth)
+    if case.setup is None or case.setup.planned_only or not (case.points or case.requests):
+        return ()
+    found = _rulings(case)
+    if not found:
+        found = [healthy.judge(case) if _comparable(case) else None]
+    ranked = sorted((r for r in found if r is not None), key=lambda ruling: -ruling.explains)
+    return tuple(_plain(ruling.verdict) for ruling in ranked or [inconclusive.judge(case)])
+
+
+def _rulings(case: Case) -> list[Ruling | None]:
+    sources = _ask(SOURCES, case)
+    if any(ruling.voids for ruling in sources):
+        return [*sources, *_ask(TIME, case)]
+    server = _ask(SERVER, case)
+    idle = any(ruling.verdict.name == "not_speculating" for ruling in server)
+    drafter = _ask(DRAFTER, case) if _comparable(case) and not idle else []
+    return [*sources, *server, *drafter, *_ask(TIME, case)]
+
+
+def _ask(judges: Iterable[Judge], case: Case) -> list[Ruling]:
+    return [ruling for one in judges if (ruling := one(case)) is not None]
+
+
+def _comparable(case: Case) -> bool:
+    """Whether texts and lengths of this run may be compared to say something of a drafter."""
+    lengths = case.check("prompt-length")
+    lookup = case.setup is not None and case.setup.drafter == "lookup"
+    return not lookup and not standing.drifted(case) and (lengths is None or lengths.agrees is not False)
+
+
+def _plain(verdict: Verdict) -> Verdict:
+    """The verdict, each place cited once."""
+    return dataclasses.replace(verdict, cites=tuple(dict.fromkeys(verdict.cites)))

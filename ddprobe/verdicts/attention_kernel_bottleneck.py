@@ -39,7 +39,9 @@ def judge(case: Case) -> Ruling | None:
         return None
     lints = [*case.found(Outcome.FAIL, "SA01"), *case.found(Outcome.WARN, "SA01")]
     straight = line.r_squared >= thresholds.LINEAR and line.intercept >= 0
-    card = f"{bandwidth:g} GB/s" + ("" if case.gpu_bandwidth else ", the slowest card, for want of this one's")
+    card = f"{bandwidth:g} GB/s" + (
+        "" if case.gpu_bandwidth else ", the slowest card, for want of this one's"
+    )
     reasons = [
         f"a step takes {words.steps_of(short)} and {words.steps_of(long)}, {growth:.1f} times as long ({short.arm}, "
         f"{len(points)} lengths)",
@@ -162,4 +164,6 @@ def _element(case: Case, config: ModelConfig) -> int | None:
 def _five(shortest: int, longest: int) -> list[int]:
     """Five lengths between both, each the same factor from the next."""
     factor = (longest / shortest) ** 0.25
-    return sorted({shortest, longest, *(round(shortest * factor**step / 256) * 256 for step in (1, 2, 3))} - {0})
+    return sorted(
+        {shortest, longest, *(round(shortest * factor**step / 256) * 256 for step in (1, 2, 3))} - {0}
+    )

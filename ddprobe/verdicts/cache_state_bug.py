@@ -35,7 +35,9 @@ def judge(case: Case) -> Ruling | None:
         Verdict(
             name="cache_state_bug",
             kind="draft_kv_lost" if lost else "draft_replayed" if gained else "",
-            confidence=weakest("high" if known and lost else "medium", "high" if check.steps >= 32 else "medium"),
+            confidence=weakest(
+                "high" if known and lost else "medium", "high" if check.steps >= 32 else "medium"
+            ),
             reasons=(*reasons, *(f"{finding.id}: {finding.summary}" for finding in lints)),
             cites=words.cites(check, *(r for r in case.requests if r.purpose in ("cold", "cached"))),
             ruled_out=("hard text and context length: both requests have the same prompt",),

@@ -46,7 +46,9 @@ def _dead(case: Case, point: CommitPoint, most: int | None) -> Ruling | None:
     longer = [p for ladder in ladders(case) for p in ladder.points if p is not point]
     if longer:
         best = max(longer, key=lambda p: (mean(p), p.arm, p.context_tokens))
-        reasons.append(f"no text does better: the best of {len(longer)} other points is {words.commits([best], most)}")
+        reasons.append(
+            f"no text does better: the best of {len(longer)} other points is {words.commits([best], most)}"
+        )
     causes = [*case.found(Outcome.FAIL, *WIRING), *case.found(Outcome.WARN, *WIRING)]
     return Ruling(
         Verdict(

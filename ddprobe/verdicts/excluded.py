@@ -5,6 +5,7 @@ from __future__ import annotations
 from ddprobe.verdicts import standing, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.ladder import EASY, WIDE, ladders
+from ddprobe.verdicts.reach import reach
 
 
 def excluded(case: Case, *but: str) -> tuple[str, ...]:
@@ -43,11 +44,11 @@ def _position(case: Case) -> str:
 
 
 def _far(case: Case) -> str:
-    reach = standing.reach(case)
-    if not reach.works or reach.far is None or reach.near is None:
+    found = reach(case)
+    if not found.works or found.far is None or found.near is None:
         return ""
-    near, far = reach.pairs[-1]
-    if reach.inside(far):
+    near, far = found.pairs[-1]
+    if found.inside(far):
         return ""
     most = standing.ceiling(case)
     return f"lost distant KV: {words.commits([far], most)}; {words.commits([near], most)}"
@@ -70,4 +71,6 @@ def _sources(case: Case) -> str:
     compared = [request for request in case.requests if len(request.accounts) > 1]
     if not compared or any(request.disagreements for request in case.requests):
         return ""
-    return f"sources that contradict each other: they agree in each of {words.count(len(compared), 'request')}"
+    return (
+        f"sources that contradict each other: they agree in each of {words.count(len(compared), 'request')}"
+    )

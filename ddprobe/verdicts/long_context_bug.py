@@ -37,8 +37,14 @@ CONTROLS = {
 def judge(case: Case) -> Ruling | None:
     """Repeated text collapses with length; or, where it does not, passages that lie far back do."""
     fallen = [(ladder, fall) for ladder in ladders(case, *EASY, WIDE) if (fall := ladder.fall()) is not None]
-    fallen += [(ladder, fall) for ladder in ladders(case, FAR) if ladder.label == NEAR and (fall := ladder.fall())]
-    sound = [(ladder, fall) for ladder, fall in fallen if mean(fall.short) > thresholds.dead_below(standing.ceiling(case))]
+    fallen += [
+        (ladder, fall) for ladder in ladders(case, FAR) if ladder.label == NEAR and (fall := ladder.fall())
+    ]
+    sound = [
+        (ladder, fall)
+        for ladder, fall in fallen
+        if mean(fall.short) > thresholds.dead_below(standing.ceiling(case))
+    ]
     if not sound:
         return _far(case)
     easiest = [pair for pair in sound if pair[0].arm in EASY]
@@ -60,9 +66,13 @@ def _ruling(
     reasons = [words.commits(sorted(shown, key=lambda p: p.context_tokens), most)]
     shape = "the edge lies" if fall.edge else "it slopes, and first shows"
     named = _names(limits)
-    reasons.append(f"{shape} {edge}" + (f"; within it lies {named}" if named else "; no configured limit lies within it"))
+    reasons.append(
+        f"{shape} {edge}" + (f"; within it lies {named}" if named else "; no configured limit lies within it")
+    )
     if fall.bad.drafted_steps == 0 and fall.good.drafted_steps:
-        reasons.append(f"beyond it nothing is drafted any more ({words.count(fall.bad.steps, 'step')} without a draft)")
+        reasons.append(
+            f"beyond it nothing is drafted any more ({words.count(fall.bad.steps, 'step')} without a draft)"
+        )
     others = [label for label in labels if label != ladder.label]
     if others:
         reasons.append(f"{' and '.join(others)} falls too")
@@ -108,7 +118,9 @@ def _far(case: Case) -> Ruling | None:
     config = case.config("drafter")
     missing = list(standing.controls_missing(case))
     if config is None or config.layer_types is None:
-        missing.append("the drafter's layer_types: with a window on every layer, losing far text is by design")
+        missing.append(
+            "the drafter's layer_types: with a window on every layer, losing far text is by design"
+        )
     if loss.near is None:
         missing.append("the near copy at the same length (arm far-copy near)")
     return Ruling(
@@ -117,7 +129,8 @@ def _far(case: Case) -> Ruling | None:
             kind="far_kv",
             confidence=weakest("high" if whole and len(missing) == 0 else "medium", standing.certainty(case)),
             reasons=tuple(reasons),
-            cites=words.cites(loss.short, loss.near, loss.far, case.setup) + tuple(cite for f in lints for cite in f.cites),
+            cites=words.cites(loss.short, loss.near, loss.far, case.setup)
+            + tuple(cite for f in lints for cite in f.cites),
             ruled_out=(
                 "hard text: the passage stands word for word in the prompt, and the target copied it "
                 f"({loss.far.copied or 0:.0%})",
@@ -147,7 +160,10 @@ def _within(case: Case, fall: Fall) -> tuple[Limit, ...]:
     chunks = [
         limit
         for limit in limits
-        if limit.kind == "chunk_boundary" and limit not in single and limit.tokens and high // limit.tokens > low // limit.tokens
+        if limit.kind == "chunk_boundary"
+        and limit not in single
+        and limit.tokens
+        and high // limit.tokens > low // limit.tokens
     ]
     return tuple(sorted((*single, *chunks), key=lambda limit: (limit.tokens, limit.kind, limit.name)))
 
@@ -209,13 +225,23 @@ def _between(fall: Fall) -> str:
     return f"between {sizes.short(fall.good.context_tokens)} and {sizes.short(fall.bad.context_tokens)}"
 
 
-def _next(case: Case, kind: str, fall: Fall, limits: Sequence[Limit], lints: Sequence[Finding]) -> tuple[str, ...]:
+def _next(
+    case: Case, kind: str, fall: Fall, limits: Sequence[Limit], lints: Sequence[Finding]
+) -> tuple[str, ...]:
     sides = [round(limit.tokens * factor) for limit in limits[:3] for factor in (0.93, 1.07)]
-    halves = [fall.good.context_tokens, (fall.good.context_tokens + fall.bad.context_tokens) // 2, fall.bad.context_tokens]
+    halves = [
+        fall.good.context_tokens,
+        (fall.good.context_tokens + fall.bad.context_tokens) // 2,
+        fall.bad.context_tokens,
+    ]
     return (
         *dict.fromkeys(finding.advice for finding in lints if finding.advice),
         words.command(case, [fall.short.arm.split(" ", 1)[0]], sides or halves),
-        *((CONTROLS[kind],) if kind in CONTROLS else ("ddprobe inspect-config (position limits, window, RoPE scaling)",)),
+        *(
+            (CONTROLS[kind],)
+            if kind in CONTROLS
+            else ("ddprobe inspect-config (position limits, window, RoPE scaling)",)
+        ),
     )
 
 

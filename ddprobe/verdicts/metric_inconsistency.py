@@ -172,7 +172,9 @@ def _beside_measured(case: Case, claim: Claim) -> str:
 
 
 def _told(claim: Claim) -> str:
-    scope = ", ".join(part for part in (claim.window, claim.samples and words.count(claim.samples, "step")) if part)
+    scope = ", ".join(
+        part for part in (claim.window, claim.samples and words.count(claim.samples, "step")) if part
+    )
     return f"{claim.origin} states {claim.what} {claim.value:.2f}" + (f" ({scope})" if scope else "")
 
 

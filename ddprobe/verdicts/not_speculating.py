@@ -34,7 +34,10 @@ def judge(case: Case) -> Ruling | None:
         return None
     if setup.speculating is not False and steps < thresholds.MIN_STEPS:
         return None
-    says = {True: "although the server says that it speculates", None: "the server does not say whether it speculates"}
+    says = {
+        True: "although the server says that it speculates",
+        None: "the server does not say whether it speculates",
+    }
     told = "the server says that it does not speculate"
     reasons = [
         told if setup.speculating is False else says[setup.speculating],
@@ -50,7 +53,9 @@ def judge(case: Case) -> Ruling | None:
             confidence="high" if setup.speculating is False else "medium",
             reasons=tuple(reasons),
             cites=words.cites(setup, *measured),
-            missing=() if setup.speculating is False else ("the server's start-up log: why is nothing drafted?",),
+            missing=()
+            if setup.speculating is False
+            else ("the server's start-up log: why is nothing drafted?",),
             next=_next(setup),
         ),
         explains=float(setup.ceiling or 1),

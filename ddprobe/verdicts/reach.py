@@ -1,4 +1,4 @@
-"""What is lost of text that lies far back, and whether the drafter was built to lose it."""
+"""How far back the drafter sees: the far copy beside the near one, and whether a loss is by design."""
 
 from __future__ import annotations
 
@@ -7,12 +7,61 @@ from dataclasses import dataclass
 from ddprobe.engines.sglang_reading import SLIDING
 from ddprobe.facts import CommitPoint
 from ddprobe.model import Finding, Outcome
-from ddprobe.verdicts import standing
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.ladder import EASY, WIDE, ladders, mean
+from ddprobe.verdicts.ladder import EASY, FAR, NEAR, WIDE, Ladder, collapsed, ladders, mean
 
 TRIMMED = "SA04"
 """The lint on a draft window that cuts the full-attention layer too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The far copy: the same kind of passage from nearby and from the beginning of the prompt."""
+
+    near: Ladder | None
+    far: Ladder | None
+    window: int | None
+
+    @property
+    def whole(self) -> bool:
+        return (
+            self.near is not None
+            and self.far is not None
+            and self.near.whole
+            and self.far.whole
+            and self.pairs != ()
+        )
+
+    @property
+    def pairs(self) -> tuple[tuple[CommitPoint, CommitPoint], ...]:
+        """(near, far) at the same length."""
+        if self.near is None or self.far is None:
+            return ()
+        found = ((self.near.at(point.context_tokens), point) for point in self.far.points)
+        return tuple((near, far) for near, far in found if near is not None)
+
+    def inside(self, point: CommitPoint) -> bool:
+        """Whether the far passage still lies in the drafter's window."""
+        return self.window is not None and point.context_tokens <= self.window
+
+    @property
+    def lost(self) -> tuple[tuple[CommitPoint, CommitPoint], ...]:
+        """Pairs in which the far passage collapses beside the near one."""
+        return tuple((near, far) for near, far in self.pairs if collapsed(near, far))
+
+    @property
+    def works(self) -> bool:
+        ladders = [ladder for ladder in (self.near, self.far) if ladder is not None]
+        return self.whole and not self.lost and all(ladder.fall() is None for ladder in ladders)
+
+
+def reach(case: Case) -> Reach:
+    found = ladders(case, FAR)
+    return Reach(
+        near=next((ladder for ladder in found if ladder.label == NEAR), None),
+        far=next((ladder for ladder in found if ladder.label != NEAR), None),
+        window=case.setup.window if case.setup is not None else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +86,25 @@ def far_loss(case: Case) -> FarLoss | None:
     easy = ladders(case, *EASY, WIDE)
     if any(ladder.fall() is not None for ladder in easy):
         return None
-    reach = standing.reach(case)
-    if reach.far is None or not reach.far.points:
+    found = reach(case)
+    if found.far is None or not found.far.points:
         return None
-    if any(reach.inside(far) for _, far in reach.lost):
+    if any(found.inside(far) for _, far in found.lost):
         # It is so within the window too: the texts differ, not the distance.
         return None
-    lost = [FarLoss(far, near, _short(reach, far), reach.window) for near, far in reach.lost]
-    fall = reach.far.fall()
+    if found.window is None and len(found.lost) == len(found.pairs) > 0:
+        return None
+    lost = [FarLoss(far, near, _short(found, far), found.window) for near, far in found.lost]
+    fall = found.far.fall()
     if fall is not None and fall.recovers is None and not lost:
-        near = reach.near.at(fall.worst.context_tokens) if reach.near is not None else None
-        if near is None and not reach.inside(fall.worst):
-            lost.append(FarLoss(fall.worst, None, fall.short, reach.window))
+        near = found.near.at(fall.worst.context_tokens) if found.near is not None else None
+        if near is None and not found.inside(fall.worst):
+            lost.append(FarLoss(fall.worst, None, fall.short, found.window))
     return max(lost, key=lambda loss: (loss.ratio, loss.far.context_tokens), default=None)
 
 
-def _short(reach: standing.Reach, far: CommitPoint) -> CommitPoint | None:
-    first = reach.far.points[0] if reach.far is not None else far
+def _short(found: Reach, far: CommitPoint) -> CommitPoint | None:
+    first = found.far.points[0] if found.far is not None else far
     return first if first is not far else None
 
 
@@ -61,7 +112,9 @@ def by_design(case: Case) -> str:
     """Why this drafter cannot see beyond its window; empty when it should."""
     config = case.config("drafter")
     if config is not None and config.layer_types and set(config.layer_types) == {SLIDING}:
-        return f"all {len(config.layer_types)} layers of the drafter slide: it was built to see its window only"
+        return (
+            f"all {len(config.layer_types)} layers of the drafter slide: it was built to see its window only"
+        )
     trims = trimming(case)
     return trims[0].summary if trims else ""
 

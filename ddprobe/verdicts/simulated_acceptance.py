@@ -82,4 +82,6 @@ def _constant(case: Case) -> list[str]:
     others = [r for r in case.requests if arm_of(r.arm) in UNRELATED and not r.error]
     if not looping or len(looping) < len(others):
         return []
-    return [f"the output is one token over and over in {words.count(len(looping), 'request')} ({looping[0].loop})"]
+    return [
+        f"the output is one token over and over in {words.count(len(looping), 'request')} ({looping[0].loop})"
+    ]

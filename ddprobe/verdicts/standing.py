@@ -1,4 +1,4 @@
-"""What the arms together say, before any verdict: does easy text work, does far text, is prose hard?"""
+"""What the arms and controls say before any verdict: does easy text work, is prose hard, may lengths be compared?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ddprobe.facts import CommitPoint
 from ddprobe.model import Outcome
 from ddprobe.verdicts import thresholds
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.ladder import EASY, FAR, NEAR, PROSE, WIDE, Ladder, apart, collapsed, ladders, mean
+from ddprobe.verdicts.ladder import EASY, PROSE, WIDE, Ladder, apart, ladders, mean
 
 SIMULATION = "SGLANG_SIMULATE_ACC_LEN"
 
@@ -39,56 +39,6 @@ def easy_works(case: Case) -> bool:
         bool(easy)
         and all(ladder.whole and ladder.fall() is None for ladder in (*easy, *wide))
         and all(works(case, point) is True for ladder in easy for point in ladder.points)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The far copy: the same kind of passage from nearby and from the beginning of the prompt."""
-
-    near: Ladder | None
-    far: Ladder | None
-    window: int | None
-
-    @property
-    def whole(self) -> bool:
-        return (
-            self.near is not None
-            and self.far is not None
-            and self.near.whole
-            and self.far.whole
-            and self.pairs != ()
-        )
-
-    @property
-    def pairs(self) -> tuple[tuple[CommitPoint, CommitPoint], ...]:
-        """(near, far) at the same length."""
-        if self.near is None or self.far is None:
-            return ()
-        found = ((self.near.at(point.context_tokens), point) for point in self.far.points)
-        return tuple((near, far) for near, far in found if near is not None)
-
-    def inside(self, point: CommitPoint) -> bool:
-        """Whether the far passage still lies in the drafter's window."""
-        return self.window is not None and point.context_tokens <= self.window
-
-    @property
-    def lost(self) -> tuple[tuple[CommitPoint, CommitPoint], ...]:
-        """Pairs in which the far passage collapses beside the near one."""
-        return tuple((near, far) for near, far in self.pairs if collapsed(near, far))
-
-    @property
-    def works(self) -> bool:
-        ladders = [ladder for ladder in (self.near, self.far) if ladder is not None]
-        return self.whole and not self.lost and all(ladder.fall() is None for ladder in ladders)
-
-
-def reach(case: Case) -> Reach:
-    found = ladders(case, FAR)
-    return Reach(
-        near=next((ladder for ladder in found if ladder.label == NEAR), None),
-        far=next((ladder for ladder in found if ladder.label != NEAR), None),
-        window=case.setup.window if case.setup is not None else None,
     )
 
 

@@ -41,7 +41,7 @@ class Engine:
 
     def knows(self, prompt: Sequence[int]) -> bool:
         """Whether every id is in the vocabulary. A real server is not asked: it dies of one that is not."""
-        return not prompt or (0 <= min(prompt) and max(prompt) < self.vocabulary)
+        return not prompt or (min(prompt) >= 0 and max(prompt) < self.vocabulary)
 
     def answer(self, prompt: Sequence[int], max_tokens: int) -> tuple[Run, tuple[Timed, ...], str]:
         """The whole request: what came out, when, and its id."""

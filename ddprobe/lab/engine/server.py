@@ -302,7 +302,7 @@ class _OpenAIWords(_Words):
     def _details(self) -> dict[str, Any]:
         if not self.body.get("return_spec_tokens_details") or self.engine.version < (0, 5, 19):
             return {}
-        return {"sglext": {"spec_tokens_details": _ALL_ZERO | self.spoken()}}
+        return {"sglext": {"spec_tokens_details": {**_ALL_ZERO, **self.spoken()}}}
 
 
 _ALL_ZERO: Mapping[str, Any] = {

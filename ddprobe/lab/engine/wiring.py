@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddprobe.lab.engine.decoding import Books, Law, Model
 from ddprobe.lab.engine.context import PrefixCache
+from ddprobe.lab.engine.decoding import Books, Law, Model
 from ddprobe.lab.engine.drafter import Drafter, Mechanism, Window
 from ddprobe.lab.engine.target import Language, Target
 

@@ -61,6 +61,14 @@ class Asked:
         )  # fmt: skip
         return self.speaks.read(answer, serving, before, self.counters())
 
+    def generate_apart(self, prompt: Prompt, max_tokens: int) -> Generated:
+        """The same, until each step came in a piece of its own: on a busy machine some come together."""
+        for _ in range(8):
+            generated = self.generate(prompt, max_tokens)
+            if not generated.merged:
+                break
+        return generated
+
 
 def asked(*flags: str) -> Iterator[Asked]:
     with vllm.serving(*flags) as server:
@@ -98,10 +106,10 @@ def test_ids_of_a_text(collapse: Asked) -> None:
 
 # Drafts of the step at n tokens are right while n + 5 fits into 2048: eight steps of 6 from 2001 on.
 @pytest.mark.parametrize(
-    ("context", "sixes", "ones"), [(256, 64, 0), (1900, 24, 240), (2000, 8, 336), (2100, 0, 384), (8192, 0, 384), (256, 64, 0)]
+    ("context", "sixes", "ones"), [(256, 64, 0), (1900, 24, 240), (2000, 8, 336), (2100, 0, 384), (8192, 0, 384), (264, 64, 0)]
 )  # fmt: skip
 def test_the_collapse_at_2k(collapse: Asked, context: int, sixes: int, ones: int) -> None:
-    generated = collapse.generate(Prompt(ids=collapse.server.tiled(context)), 1 + 6 * 64)
+    generated = collapse.generate_apart(Prompt(ids=collapse.server.tiled(context)), 1 + 6 * 64)
     steps = sixes + ones
     assert (generated.prompt_tokens, generated.output_tokens) == (context, 385)
     assert [step.tokens for step in generated.steps] == [6] * sixes + [1] * ones
@@ -134,7 +142,7 @@ def test_a_refusal_is_told(collapse: Asked) -> None:
 def test_lookup_on_easy_text_and_on_none(ngram: Asked) -> None:
     serving = ngram.serving
     assert (serving.method, serving.drafter, serving.draft_tokens) == ("ngram", "lookup", 5)
-    easy = ngram.generate(Prompt(ids=ngram.server.tiled(1024)), 97)
+    easy = ngram.generate_apart(Prompt(ids=ngram.server.tiled(1024)), 97)
     assert [(a.origin, a.steps, a.accepted) for a in easy.accounts] == [
         ("/metrics", 16, 80),
         ("stream", 16, 80),
@@ -143,7 +151,7 @@ def test_lookup_on_easy_text_and_on_none(ngram: Asked) -> None:
     request = ngram.speaks.tokenize(
         "tokenize", ngram.server.base, " " + " ".join(ngram.server.words[:40]), "tiny"
     )
-    hard = ngram.generate(Prompt(ids=ngram.speaks.tokens(ngram.ask(request))), 97)
+    hard = ngram.generate_apart(Prompt(ids=ngram.speaks.tokens(ngram.ask(request))), 97)
     (counted,) = [account for account in hard.accounts if account.origin == "/metrics"]
     assert counted.steps is not None
     assert counted.steps <= 4

@@ -1,0 +1,206 @@
+"""What is missing for a verdict, and what would settle it."""
+
+from __future__ import annotations
+
+from ddprobe.facts import CommitSetup
+from ddprobe.model import Verdict
+from ddprobe.verdicts import standing, thresholds, words
+from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.excluded import excluded
+from ddprobe.verdicts.ladder import FAR, PROSE, ladders, mean
+from ddprobe.verdicts.reach import reach
+from ddprobe.verdicts.ruling import Ruling
+
+MOST = 8
+"""Sentences of one kind that a person still reads."""
+
+
+def judge(case: Case) -> Ruling:
+    """The first of the things that stand in the way, everything measured, and how to go on."""
+    setup = case.setup
+    if not any(point.commit_mean is not None for point in case.points):
+        return _nothing(case)
+    if (told := standing.drifted(case)) and setup is not None:
+        return _state(case, told)
+    length = case.check("prompt-length")
+    if length is not None and length.agrees is False:
+        return _ruling(
+            case,
+            "prompt_length",
+            [length.text, "lengths that are not what was asked for cannot be compared"],
+            ["prompts of the exact length: the server's own tokenizer must answer"],
+            [words.command(case, _arms(setup))],
+        )
+    if setup is not None and setup.drafter == "lookup":
+        return _lookup(case, setup)
+    return _weak(case) or _short_of(case, setup)
+
+
+def _ruling(case: Case, kind: str, reasons: list[str], missing: list[str], todo: list[str]) -> Ruling:
+    return Ruling(
+        Verdict(
+            name="inconclusive",
+            kind=kind,
+            confidence="low",
+            reasons=tuple(reasons[:MOST]),
+            cites=words.cites(case.setup, *(p for p in case.points if p.commit_mean is not None)),
+            ruled_out=excluded(case),
+            missing=tuple(dict.fromkeys(missing))[:MOST],
+            next=tuple(dict.fromkeys(todo)),
+        )
+    )
+
+
+def _nothing(case: Case) -> Ruling:
+    errors = sorted({request.error for request in case.requests if request.error})
+    reasons = ["no request gave a measurement", *errors[:3]]
+    if case.setup is not None and case.setup.speculating is False:
+        reasons.append("the server says that it does not speculate")
+    todo = ["ddprobe server (is it up, and what does it say?)", words.command(case, _arms(case.setup))]
+    return _ruling(case, "no_measurement", reasons, ["requests that the server answers whole"], todo)
+
+
+def _state(case: Case, told: str) -> Ruling:
+    lookup = case.setup is not None and case.setup.drafter == "lookup"
+    reasons = [
+        told,
+        "what is committed depends on what was sent before: a fall over the ladder is then none with context",
+    ]
+    if lookup:
+        reasons.append(
+            "a drafter that looks text up keeps a memory of earlier requests, and that alone can do this"
+        )
+    return _ruling(
+        case,
+        "state_effect",
+        [*reasons, *_measured(case)],
+        ["a run in which the first point comes out the same at the end"],
+        [
+            f"restart the server and measure one length alone: {words.command(case, ['repeat'], _shortest(case))}",
+            "the same again with another --seed: what stays the same is not a state",
+        ],
+    )
+
+
+def _lookup(case: Case, setup: CommitSetup) -> Ruling:
+    nothing = standing.drafted_nothing(case)
+    method = f"{setup.method} " if setup.method else ""
+    reasons = [
+        f"the drafter {method}looks repeated text up: easy arms are trivial to it, and say nothing of a drafter",
+        *(["it found nothing to draft in these texts"] if nothing else []),
+        *_measured(case),
+    ]
+    return _ruling(
+        case,
+        "nothing_to_look_up" if nothing else "lookup",
+        reasons,
+        [
+            "a text whose period is longer than its draft: some methods draft nothing for short periods"
+            if nothing
+            else "your own text: how often it repeats itself decides what looking it up is worth",
+        ],
+        [
+            words.command(case, ["repeat-long"] if nothing else ["prose", "code"]),
+            "ddprobe commit-probe --text FILE --arms verbatim with a request as your users send it",
+        ],
+    )
+
+
+def _weak(case: Case) -> Ruling | None:
+    """Repeated text is neither dead nor drafted well, or dead against other evidence."""
+    point = standing.short_point(case)
+    most = standing.ceiling(case)
+    if point is None or most is None or standing.works(case, point):
+        return None
+    limit = thresholds.dead_below(most)
+    reasons = [words.commits([point], most)]
+    missing = [*standing.controls_missing(case)]
+    if mean(point) <= limit:
+        better = [p for ladder in ladders(case) for p in ladder.points if mean(p) > limit]
+        if point.drafted_steps == 0:
+            reasons.append("nothing was drafted for it, which is not the same as a draft that is wrong")
+        elif better:
+            best = max(better, key=lambda p: (mean(p), p.arm, p.context_tokens))
+            reasons.append(f"so the drafter would be dead, but {words.commits([best], most)}")
+        else:
+            reasons.append("so it is dead, or broken by the length alone: no short prompt was measured")
+        missing.append(f"repeated text at {thresholds.SHORT} tokens or fewer")
+        todo = [words.command(case, ["repeat", "repeat-wide", "code"], [512, 1024])]
+        return _ruling(case, "", reasons, missing, todo)
+    reasons.append(
+        f"that is alive, and below {thresholds.works_from(most):.2f}, which repeated text should reach"
+    )
+    known = [share for share in point.conditional or () if share is not None]
+    if known:
+        curve = " ".join(f"{share:.2f}" for share in known)
+        reasons.append(f"acceptance of each position once those before it are right: {curve}")
+    missing.append(
+        "a finding on how the drafter is wired (taps, RoPE, mask token): without one, weak and half wired look alike"
+    )
+    return _ruling(
+        case,
+        "weak_drafter",
+        reasons,
+        missing,
+        [
+            "ddprobe inspect-config (taps, RoPE scaling, mask token, block size)",
+            "the same command on a server that is known to work, with the same drafter",
+        ],
+    )
+
+
+def _short_of(case: Case, setup: CommitSetup | None) -> Ruling:
+    """Nothing speaks against the drafter; what is missing to speak for it."""
+    measured = ladders(case)
+    troubles = [trouble for ladder in measured for trouble in ladder.troubles]
+    arms = {ladder.arm for ladder in measured if ladder.points}
+    reasons = _measured(case) + [f"does not count: {trouble}" for trouble in troubles]
+    missing, wanted = [*troubles], []
+    if standing.ceiling(case) is None:
+        missing.append("how many tokens a step drafts at most: without it no mean is high or low")
+    if "repeat" not in arms:
+        missing.append("repeated text (arm repeat): it tells a broken drafter from hard text")
+        wanted.append("repeat")
+    found, prose = reach(case), standing.control(case)
+    if not found.works:
+        if FAR not in arms:
+            reasons.append(
+                "text that is repeated nearby never leaves a drafter's window: it says nothing of long contexts"
+            )
+        missing.append("a far copy that counts (arm far-copy): does the drafter see what stands far back?")
+        wanted.append(FAR)
+    if not prose.whole or prose.ends is None:
+        missing.append("the same prose at two lengths (arm prose): is the text hard, at both alike?")
+        wanted.append(PROSE)
+    if setup is not None and not setup.drafter:
+        missing.append("what kind of drafter it is: looking up repeated text passes easy arms trivially")
+    if setup is not None and setup.speculating is None and all(p.drafted_steps is None for p in case.points):
+        missing.append("whether the server speculates at all: no source speaks of a draft")
+    missing += standing.controls_missing(case)
+    steps = [point.steps for point in case.points if point.commit_mean is not None]
+    more = (
+        f" --steps {thresholds.MIN_STEPS}"
+        if min(steps, default=thresholds.MIN_STEPS) < thresholds.MIN_STEPS
+        else ""
+    )
+    return _ruling(case, "", reasons, missing, [words.command(case, wanted or _arms(setup)) + more])
+
+
+def _measured(case: Case) -> list[str]:
+    """What each text that counts did, from end to end."""
+    most = standing.ceiling(case)
+    told = []
+    for ladder in ladders(case):
+        if ladder.points:
+            ends = list(dict.fromkeys([ladder.points[0], ladder.points[-1]]))
+            told.append(words.commits(ends, most))
+    return told
+
+
+def _arms(setup: CommitSetup | None) -> tuple[str, ...]:
+    return setup.arms if setup is not None and setup.arms else ("repeat", FAR, PROSE)
+
+
+def _shortest(case: Case) -> list[int]:
+    lengths = [point.context_tokens for point in case.points if point.context_tokens]
+    return [min(lengths)] if lengths else []
