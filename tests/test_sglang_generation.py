@@ -14,6 +14,7 @@ from ddprobe.engines.sglang_generation import COMPLETIONS, NATIVE, SGLangGenerat
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Account, ServerArgs
 from ddprobe.model import Chunk, HttpRequest, HttpResult
+from ddprobe.probes.draft._requests import request_fact
 from ddprobe.readonly import check
 
 FOLDER = Path(__file__).parent / "data"
@@ -283,6 +284,29 @@ def test_an_answer_that_was_not_streamed() -> None:
     assert [account.commit for account in one.accounts] == [4.0, 4.0]
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "serving", "steps", "accepted"),
+    [
+        # The last step, cut, is left out.
+        ("0.5.23-dflash-generate.sse", NATIVE, DFLASH, 7, 21),
+        ("0.5.23-standalone-generate.sse", NATIVE, DFLASH, 8, 22),
+        ("0.5.20-ngram-generate.sse", NATIVE, NGRAM, 3, 21),
+        ("0.5.23-dflash-completions.sse", COMPLETIONS, DFLASH, 4, 12),
+    ],
+)
+def test_the_sources_of_every_recorded_answer_agree(
+    name: str, path: str, serving: Serving, steps: int, accepted: int
+) -> None:
+    one = read(answer(recorded(name), path), serving)
+    fact = request_fact(
+        one, key="one", purpose="point", arm="repeat", context_tokens=5, prompt=0, max_tokens=32,
+        ceiling=(serving.draft_tokens or 0) + 1, speculating=True,
+    )  # fmt: skip
+    assert fact.disagreements == ()
+    assert (fact.num_spec_steps, fact.num_accepted_draft_tokens) == (steps, accepted)
+    assert fact.undrafted_steps == 0
+
+
 # --- every release's fields --------------------------------------------------------------------------------
 
 
@@ -480,7 +504,7 @@ def test_completions_show_the_steps_where_they_count_or_give_ids(usage: bool, id
 def test_details_of_zeros_are_no_account() -> None:
     zeros = {"spec_verify_ct": 0, "spec_accept_rate": 0.0, "spec_accept_length": 0.0, "spec_num_correct_drafts": 0,
              "spec_num_proposed_drafts": 0, "spec_correct_drafts_histogram": []}  # fmt: skip
-    chunks = [
+    chunks: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "text": "ab", "finish_reason": "length"}]},
         {"choices": [], "sglext": {"spec_tokens_details": zeros}},
         {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}},
@@ -528,7 +552,7 @@ def test_an_abort_is_an_error() -> None:
         (503, "", "HTTP 503"),
         (200, "", "the answer is empty"),
         (200, "<html>nonsense</html>", "the answer is no JSON"),
-        (200, "[1, 2]", "the stream broke off after 1 pieces"),
+        (200, "[1, 2]", "the stream broke off after 1 piece, before its end"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_told_in_the_servers_words(status: int, body: str, why: str) -> None:

@@ -334,6 +334,17 @@ def test_times_and_pieces_that_came_together() -> None:
     assert account(generated, "stream").histogram == (0, 1, 0, 0, 0, 3)
 
 
+def test_pieces_that_were_held_back() -> None:
+    body = streamed(1, 1, 1, 1, 1, 1)
+    sizes = [len(block) + 2 for block in body.split("\n\n")[:-1]]
+    # Nobody computes a step in 10 microseconds: three steps came at 0.8, two of them as pieces of their own.
+    times = (0.5, 0.6, 0.8, 0.80001, 0.80002, 0.9, 0.9, 0.9)
+    result = replace(answer(body), chunks=tuple(map(Chunk, times, sizes)))
+    generated = read(result)
+    assert [step.at for step in generated.steps] == [0.6, 0.8, 0.80001, 0.80002, 0.9]
+    assert generated.merged == 1
+
+
 def test_steps_merged_by_the_server() -> None:
     generated = read(answer(streamed(1, 6, 12, 6)))
     assert (generated.merged, generated.last_step_cut) == (1, None)

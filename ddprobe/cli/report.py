@@ -51,7 +51,7 @@ def list_reports(options: Options) -> int:
             ("lab: " if one.lab else "") + inventory.fold(one.hosts),
             str(one.steps),
             f"{one.seconds:.1f} s",
-            one.trouble or one.word,
+            one.trouble or ": ".join((one.word, *one.verdicts[:1])),
         )
         for one in found
     )
@@ -69,6 +69,7 @@ def _plain(one: ReportSummary) -> dict[str, Any]:
         "steps": one.steps,
         "outcome": one.outcome.label if one.outcome is not None else None,
         "word": one.word,
+        "verdicts": list(one.verdicts),
         "interrupted": one.interrupted,
         "lab": one.lab,
         "trouble": one.trouble,

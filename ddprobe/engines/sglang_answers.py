@@ -46,8 +46,9 @@ def read(result: HttpResult, serving: Serving) -> Generated:
     if heard.error:
         return Generated(error=heard.error)
     if not heard.finish:
-        got = next((total for total in reversed(heard.totals) if total is not None), len(heard.totals))
-        unit = "tokens" if heard.totals and heard.totals[-1] is not None else "pieces"
+        counted = bool(heard.totals) and heard.totals[-1] is not None
+        got = (heard.totals[-1] or 0) if counted else len(heard.totals)
+        unit = ("token" if counted else "piece") + ("" if got == 1 else "s")
         raise Unanswered(result.key, f"the stream broke off after {got} {unit}, before its end")
     output = whole_number(heard.meta.get("completion_tokens"))
     if output is None and heard.totals:

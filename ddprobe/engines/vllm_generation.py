@@ -11,7 +11,7 @@ count the last step as it was verified though the output was cut; the stream sho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -36,6 +36,8 @@ from ddprobe.facts import Account, Claim, ServerArgs
 from ddprobe.model import Cite, HttpRequest, HttpResult
 
 BLOCK = "metrics.speculative_decoding"
+TOGETHER = 0.0001
+"""Seconds within which no two steps are made: pieces so near were held back, and came together."""
 _TOKENIZE_TIMEOUT = 60.0
 
 
@@ -216,7 +218,7 @@ def _named(model: str) -> dict[str, str]:
 # --- steps of the stream -----------------------------------------------------------------------------------
 
 _Placed = tuple[StreamedStep, int]
-"""A step, and the piece of the body that it came in."""
+"""A step, and the piece of the body that it came in (the first of several that came together)."""
 
 
 def _steps(heard: _Heard, serving: Serving) -> tuple[tuple[_Placed, ...], str]:
@@ -230,7 +232,16 @@ def _steps(heard: _Heard, serving: Serving) -> tuple[tuple[_Placed, ...], str]:
     first, *rest = heard.pieces
     # The prefill gives one token; what came with it is a step of its own.
     together = [replace(first, tokens=first.tokens - 1)] if first.tokens and first.tokens > 1 else []
-    return tuple((StreamedStep(p.tokens or 0, p.at), p.place) for p in (*together, *rest)), ""
+    return tuple(_placed((*together, *rest))), ""
+
+
+def _placed(pieces: Sequence[_Piece]) -> Iterator[_Placed]:
+    """The steps, those that came together under one place."""
+    place, before = -1, None
+    for piece in pieces:
+        near = piece.at is not None and before is not None and piece.at - before < TOGETHER
+        place, before = place if near else piece.place, piece.at
+        yield StreamedStep(piece.tokens or 0, piece.at), place
 
 
 def _ceiling(serving: Serving, unknown: int) -> int:
@@ -241,7 +252,7 @@ def _ceiling(serving: Serving, unknown: int) -> int:
 
 
 def _merged(steps: Sequence[_Placed], serving: Serving) -> int:
-    """Pieces of the body that held several steps, be they events that came together or steps in one event."""
+    """Pieces that held several steps, be they events that came together or steps in one event."""
     held = Counter(place for _, place in steps if place >= 0)
     crowded = {place for place, count in held.items() if count > 1}
     overfull = sum(

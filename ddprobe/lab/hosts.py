@@ -6,6 +6,7 @@ Nothing here says how long a commit is or what is wrong: that comes out of the e
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ddprobe.lab import models
@@ -57,9 +58,8 @@ def window_not_applied() -> Machine:
 
 
 def dead_drafter() -> Machine:
-    """A conversion lost the weights that read the target's hidden states."""
-    lost = ("fc.", "hidden_norm.", "layers.0.")
-    return _qwen("lab-gpu07", Parts(law=_PARALLEL_ATTENTION, trained=False), lost=lost)
+    """A conversion lost some of the drafter's weights: the server starts with random ones in their place."""
+    return _qwen("lab-gpu07", Parts(law=_PARALLEL_ATTENTION), lost=("hidden_norm.", "layers.0."))
 
 
 def not_speculating() -> Machine:
@@ -134,7 +134,7 @@ def _kimi(hostname: str, given: Mapping[str, Any], parts: Parts) -> Machine:
             weight_gb=72.4,
             kv_cache_gb=13.2,
             parts=parts,
-            pace=0.02,
+            pace=0.0125,
             served=((1412, 161), (185300, 161)),
         )
     )
@@ -194,7 +194,7 @@ def _qwen(
             token_capacity=395216,
             weight_gb=8.1,
             kv_cache_gb=54.9,
-            parts=parts,
+            parts=replace(parts, trained=not lost),
             pace=0.2,
             served=((1412, 257),),
         )

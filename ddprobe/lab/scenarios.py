@@ -39,15 +39,27 @@ SCENARIOS = (
         "Kimi K2.6 with a DFlash drafter on 8 RTX PRO 6000: slow at long context, a commit length of 1.00",
     ),
     _of("healthy", "Qwen3-4B with its DFlash drafter on one GPU: nothing is wrong"),
-    _of("hard-text", "the same, and a text that little of can be foreseen"),
-    _of("rope-cliff", "the same, with positions stretched less far than the server lets requests go"),
-    _of("window-not-applied", "the same, trained with a sliding window that the engine knows nothing of"),
-    _of("dead-drafter", "the same, with weights missing"),
-    _of("not-speculating", "the same, started without speculation"),
-    _of("metric-lies", "the same, in an engine that counts accepted tokens wrongly"),
-    _of("slow-attention", "the first one's hardware and attention kernel, with nothing else wrong"),
-    _of("cache-loses-draft-kv", "the second one with a prefix cache that keeps the target's part only"),
-    _of("simulated-acceptance", "the second one with a benchmark's variable left in its environment"),
+    _of("hard-text", "Qwen3-4B on one GPU: little of what it writes can be foreseen, at any length"),
+    _of(
+        "rope-cliff",
+        "Qwen3-4B on one GPU: the drafter's positions reach less far than the server lets requests go",
+    ),
+    _of(
+        "window-not-applied",
+        "Qwen3-4B on one GPU: the drafter was trained with a sliding window that the engine knows nothing of",
+    ),
+    _of("dead-drafter", "Qwen3-4B on one GPU: weights of the drafter are missing"),
+    _of("not-speculating", "Qwen3-4B on one GPU: started without speculation"),
+    _of("metric-lies", "Qwen3-4B on one GPU: the engine counts accepted tokens wrongly"),
+    _of(
+        "slow-attention",
+        "Kimi K2.6 on 8 RTX PRO 6000: a drafter that works before an attention kernel that does not scale",
+    ),
+    _of(
+        "cache-loses-draft-kv",
+        "Qwen3-4B on one GPU: the prefix cache gives back the target's part and not the drafter's",
+    ),
+    _of("simulated-acceptance", "Qwen3-4B on one GPU: a benchmark's variable was left in the environment"),
 )
 
 

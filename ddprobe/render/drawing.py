@@ -26,7 +26,7 @@ MAX_LINE = 4000
 MAX_HIGHLIGHTED = 200_000
 MAX_PLOT = 100
 
-_SERIES = ("bright_cyan", "bright_magenta", "bright_green", "bright_blue", "bright_red", "bright_white")
+_SERIES = ("cyan", "magenta", "green", "blue", "red", "bold")
 _TONES = {"plain": "", "dim": "dim", "good": "green", "warn": "yellow", "bad": "red"}
 MARKS = {
     Outcome.FAIL: ("✗", "bold red"),

@@ -6,15 +6,16 @@ reads no rc file, follows no redirect, uses no proxy and writes no file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ddprobe import __version__
 from ddprobe.model import Command, CommandResult, HttpRequest, HttpResult
 from ddprobe.sessions.address import is_loopback, seen_from_host
 
 ARGV = ("curl", "-q", "-sS", "--config", "-")
-MAX_LINE = 100_000
-"""What curl took as a line of its configuration for years; newer ones take 10 MB."""
+MAX_LINE = 96_000
+"""What every curl takes as a line of its configuration."""
+PIECE = 90_000
 _HEAD_ROOM = 64 * 1024
 
 _FAILURES = {
@@ -65,9 +66,34 @@ def configuration(request: HttpRequest, headers: Iterable[tuple[str, str]], seco
         lines.append("insecure")
     data = "\n".join(lines).encode()
     if request.body:
-        # `data-raw` sends the bytes as they are; `data` would read a file at an @.
-        data += b'\ndata-raw = "' + _escaped(request.body) + b'"'
+        data += b"".join(_body(_escaped(request.body)))
     return data + b"\n"
+
+
+def _body(escaped: bytes) -> Iterator[bytes]:
+    """The lines that give curl the body: one where it fits, else pieces that `json` puts together again.
+
+    `data-raw` sends the bytes as they are. Several `data` would be joined by `&`; several `json` (curl 7.82) are not.
+    """
+    if len(escaped) <= MAX_LINE:
+        yield b'\ndata-raw = "' + escaped + b'"'
+        return
+    start = 0
+    while start < len(escaped):
+        end = min(start + PIECE, len(escaped))
+        # Not inside an escape, and no piece may begin with @: curl would read a file of that name.
+        while end < len(escaped) and (
+            escaped[end : end + 1] == b"@" or _odd_backslashes(escaped, start, end)
+        ):
+            end -= 1
+        yield b'\njson = "' + escaped[start:end] + b'"'
+        start = end
+
+
+def _odd_backslashes(escaped: bytes, start: int, end: int) -> bool:
+    """Whether the cut would part a backslash from what it escapes."""
+    piece = escaped[start:end]
+    return (len(piece) - len(piece.rstrip(b"\\"))) % 2 == 1
 
 
 def _quoted(text: str) -> str:
@@ -100,7 +126,7 @@ def _failure(request: HttpRequest, result: CommandResult, status: int | None) ->
     if code == 0:
         return "" if status is not None else f"what {request.base} answered is not HTTP"
     if request.body and len(result.question.stdin) > MAX_LINE and code in (2, 26):
-        return f"the SSH server refuses forwarding, and the host's curl takes no body of {len(request.body)} bytes"
+        return f"the SSH server refuses forwarding, and the host's curl (older than 7.82) takes no body of {len(request.body)} bytes"
     said = result.stderr.decode("utf-8", "replace").strip().splitlines()
     sentence = _FAILURES.get(code or 0, f"curl on the host failed ({code})").format(base=request.base)
     return f"{sentence}: {said[-1][:300]}" if said and code not in (126, 127) else sentence

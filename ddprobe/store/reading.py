@@ -208,6 +208,8 @@ class ReportSummary:
     """None when the report cannot be read."""
     word: str = ""
     """How the run ended, in the one word that the views use."""
+    verdicts: tuple[str, ...] = ()
+    """Their names, as they are ranked."""
     interrupted: bool = False
     lab: bool = False
     trouble: str = ""
@@ -239,6 +241,7 @@ def _summary(folder: Path) -> ReportSummary:
         steps=len(report.steps),
         outcome=report.outcome,
         word=render.verdict_word(report),
+        verdicts=tuple(verdict.name for verdict in report.verdicts),
         interrupted=report.interrupted,
         lab=report.lab,
     )

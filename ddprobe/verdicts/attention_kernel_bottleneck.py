@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ddprobe.facts import CommitPoint, ModelConfig
 from ddprobe.model import Outcome, Verdict
-from ddprobe.verdicts import standing, thresholds, words
+from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.excluded import excluded
 from ddprobe.verdicts.ladder import EASY, arm_of

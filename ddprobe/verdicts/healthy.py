@@ -76,6 +76,6 @@ def _ends(points: tuple[CommitPoint, ...]) -> tuple[CommitPoint, ...]:
 
 
 def _far_bad(found: Reach) -> bool:
-    """The far copy counts, and speaks against."""
+    """The far copy counts and speaks against, or was planned and is not there: it might."""
     lines = [ladder for ladder in (found.near, found.far) if ladder is not None]
-    return bool(found.lost) or any(ladder.fall() is not None for ladder in lines)
+    return bool(found.lost) or any(ladder.missing or ladder.fall() is not None for ladder in lines)

@@ -155,6 +155,7 @@ def _short_of(case: Case, setup: CommitSetup | None) -> Ruling:
     troubles = [trouble for ladder in measured for trouble in ladder.troubles]
     arms = {ladder.arm for ladder in measured if ladder.points}
     reasons = _measured(case) + [f"does not count: {trouble}" for trouble in troubles]
+    reasons += _contradicting(case)
     missing, wanted = [*troubles], []
     if standing.ceiling(case) is None:
         missing.append("how many tokens a step drafts at most: without it no mean is high or low")
@@ -184,6 +185,24 @@ def _short_of(case: Case, setup: CommitSetup | None) -> Ruling:
         else ""
     )
     return _ruling(case, "", reasons, missing, [words.command(case, wanted or _arms(setup)) + more])
+
+
+def _contradicting(case: Case) -> list[str]:
+    """What falls, and is no limit on length."""
+    told = []
+    for ladder in ladders(case):
+        fall = ladder.fall()
+        if fall is not None and fall.recovers is not None:
+            dip = words.commits([fall.bad, fall.recovers], standing.ceiling(case))
+            told.append(f"{dip}: a length beyond which all is well again is no limit on length")
+    found = reach(case)
+    weak = [far for _, far in found.lost if found.inside(far)]
+    if weak or (found.window is None and len(found.lost) == len(found.pairs) > 0):
+        far = (weak or [far for _, far in found.lost])[0]
+        told.append(
+            f"{words.commits([far])}: weaker than the near copy even where it lies close, so distance is not why"
+        )
+    return told
 
 
 def _measured(case: Case) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -117,7 +118,7 @@ class Ladder:
         after = self.points[self.points.index(bad) + 1 :]
         worst = min(fallen, key=lambda point: (mean(point), point.context_tokens))
         lost = mean(short) - mean(worst)
-        steepest = max(mean(a) - mean(b) for a, b in zip(self.points, self.points[1:], strict=False))
+        steepest = max(mean(a) - mean(b) for a, b in itertools.pairwise(self.points))
         return Fall(
             short=short,
             good=good,

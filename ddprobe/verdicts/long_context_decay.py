@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from ddprobe.facts import CommitPoint
 from ddprobe.model import Verdict
 from ddprobe.verdicts import standing, thresholds, words
@@ -118,12 +120,12 @@ def _smooth(points: tuple[CommitPoint, ...]) -> bool | None:
     if len(points) < 3:
         return None
     lost = mean(points[0]) - mean(points[-1])
-    steps = [mean(a) - mean(b) for a, b in zip(points, points[1:], strict=False)]
+    steps = [mean(a) - mean(b) for a, b in itertools.pairwise(points)]
     return max(steps) < thresholds.ONE_STEP * lost
 
 
 def _between(ladder: Ladder) -> list[int]:
     """The ladder's lengths and one between each two."""
     known = [point.context_tokens for point in ladder.points]
-    middles = [round((a * b) ** 0.5 / 256) * 256 for a, b in zip(known, known[1:], strict=False)]
+    middles = [round((a * b) ** 0.5 / 256) * 256 for a, b in itertools.pairwise(known)]
     return [length for length in {*known, *middles} if length]

@@ -23,7 +23,7 @@ def judge(case: Case) -> Ruling | None:
     """
     setup = case.setup
     measured = [point for point in case.points if point.requests > point.failed]
-    if setup is None or not measured or setup.speculating is not False and setup.drafter == "lookup":
+    if setup is None or not measured or (setup.speculating is not False and setup.drafter == "lookup"):
         return None
     steps = sum(point.steps for point in measured)
     nothing = standing.drafted_nothing(case)

@@ -49,7 +49,7 @@ class Mechanism:
     """Share of the target's language that it has learnt."""
     near_grip: float = 0.985
     """Chance that a token copied from within the window is copied right."""
-    far_grip: float = 0.95
+    far_grip: float = 0.98
     hints: float = 0.3
     """How often the target's hidden states give away the next token."""
     cached_states: bool = True

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ddprobe import engines
-from ddprobe.blocks import Block, Heading, Pairs, Paragraph, Plot, Series, Spread, Table
+from ddprobe.blocks import Block, Heading, Paragraph, Plot, Series, Spread, Table
 from ddprobe.facts import Claim, CommitPoint, CommitRequest, CommitSetup
 from ddprobe.model import Fact
 from ddprobe.parsing import sizes
+from ddprobe.probes.draft import _commit_head
 from ddprobe.probes.draft import _commit_notes as notes
 from ddprobe.probes.draft._commit_notes import DASH, context, decimal, percent
 
 MOST_POSITIONS = 16
-_DRAFTERS = {"model": "a neural drafter", "lookup": "looks up n-grams; repeated text is trivial to it"}
 
 
 def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
     """Of one server: what it is, then the plan or the measurement."""
     setup = next((fact for fact in facts if isinstance(fact, CommitSetup)), None)
     requests = [fact for fact in facts if isinstance(fact, CommitRequest)]
-    points = sorted(
-        (fact for fact in facts if isinstance(fact, CommitPoint) and fact.purpose == "point"),
-        key=lambda point: (
-            [p.arm for p in facts if isinstance(p, CommitPoint)].index(point.arm),
-            point.context_tokens,
-        ),
-    )
+    measured = [fact for fact in facts if isinstance(fact, CommitPoint) and fact.purpose == "point"]
+    rank = {arm: number for number, arm in enumerate(dict.fromkeys(point.arm for point in measured))}
+    points = sorted(measured, key=lambda point: (rank[point.arm], point.context_tokens))
     if setup is not None:
-        yield Heading(_title(setup))
-        yield Pairs(tuple(_server(setup)))
-        if setup.planned_only:
-            yield from _plan(setup)
+        yield from _commit_head.blocks(setup)
     if points:
         yield _table(points, setup)
         yield from _plots(points)
@@ -45,105 +37,6 @@ def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
     if setup is not None and setup.left_out:
         yield Heading("Left out")
         yield from (Paragraph(reason, "warn") for reason in setup.left_out)
-
-
-# --- the server --------------------------------------------------------------------------------------------
-
-
-def _title(setup: CommitSetup) -> str:
-    engine = engines.TABLE[setup.engine].title if setup.engine in engines.TABLE else setup.engine
-    name = f"{engine} {setup.version}".strip()
-    return f"{name} at {setup.base}" + (f", {setup.server}" if setup.server else "")
-
-
-def _server(setup: CommitSetup) -> Iterator[tuple[str, str]]:
-    if setup.model:
-        yield "model", setup.model
-    yield "speculation", _speculation(setup)
-    ceiling = "unknown: the server does not say how many tokens it drafts"
-    if setup.ceiling is not None:
-        ceiling = f"{setup.ceiling} tokens per step"
-        if setup.draft_tokens is not None:
-            ceiling += (
-                f": {setup.draft_tokens} drafted{' (a tree)' if setup.tree else ''} and the bonus token"
-            )
-    if setup.speculating is not False:
-        yield "ceiling of the commit", ceiling
-    if setup.window is not None:
-        yield "drafter's window", f"{setup.window} tokens"
-    yield "longest request", _tokens(setup.context_limit)
-    yield "KV cache", _tokens(setup.kv_tokens)
-    if setup.limits:
-        yield (
-            "limits by configuration",
-            "\n".join(f"{limit.tokens} tokens: {limit.name}" for limit in setup.limits),
-        )
-    cache = (
-        "a prefix of its own for every request" if setup.cold else "prompts of an arm share their beginning"
-    )
-    asked = f"at least {setup.steps_asked} verify steps a point over {setup.prompts_asked} prompts"
-    yield "method", f"{asked}; {cache}; seed {setup.seed}"
-    if setup.baseline:
-        told = ", ".join(f"{ms:.3g} ms at {context(tokens)}" for tokens, ms in setup.baseline)
-        yield "without speculation, per token", told
-
-
-def _speculation(setup: CommitSetup) -> str:
-    if setup.speculating is False:
-        return "off, the server says"
-    if setup.speculating is None and not setup.method:
-        return "unknown: the server does not say"
-    kind = _DRAFTERS.get(setup.drafter, "kind of drafter unknown")
-    return f"{setup.method or 'on, method unknown'} ({kind})"
-
-
-def _tokens(number: int | None) -> str:
-    return "unknown: the server does not say" if number is None else f"{number} tokens"
-
-
-# --- the plan ----------------------------------------------------------------------------------------------
-
-
-def _plan(setup: CommitSetup) -> Iterator[Block]:
-    if not setup.points:
-        yield Paragraph("Nothing would be sent.", "warn")
-        return
-    rows = tuple(
-        (
-            context(point.context_tokens),
-            point.arm,
-            str(point.prompts),
-            str(point.prompt_tokens),
-            str(point.prefill_tokens),
-            str(point.output_tokens),
-        )
-        for point in setup.points
-    )
-    requests = sum(point.prompts for point in setup.points)
-    prefill = sum(point.prefill_tokens for point in setup.points)
-    output = sum(point.output_tokens for point in setup.points)
-    cached = "" if setup.cold else " as far as the prefix cache works"
-    lasting = "how long that takes is unknown, since nothing tells the server's speed"
-    if setup.seconds is not None:
-        lasting = f"about {_lasting(setup.seconds)} on this server"
-    yield Table(
-        (
-            "context\ntokens",
-            "arm",
-            "requests",
-            "prompts\ntokens",
-            "to prefill\ntokens",
-            "output\nat most",
-        ),
-        rows,
-        "What would be sent",
-        f"In all {requests} requests, {prefill} tokens to prefill{cached}, at most {output} tokens of output; {lasting}. "
-        "Nothing of it was sent.",
-    )
-
-
-def _lasting(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 # --- points ------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""Makes the tiny models: a random Qwen3 target, a twin as draft model, a DFlash drafter, a byte-level tokenizer.
+"""Makes the tiny models: a Qwen3 target, a twin as draft model, a DFlash drafter, a byte-level tokenizer.
 
-How often the DFlash drafter is right is under control. Its input is the embedding of the mask token, which the target
-never reads: set to what makes the drafter say the token that the target repeats after `Hello`, it is right in every
-position there (block 4: 4.0 tokens a step), and in none after `The quick brown fox` (1.0), at temperature 0.
+What they write is known. The target writes, whatever came before it, the token that follows its last one in a fixed
+order: `e` after `e` and after `o`, and from every other byte round a circle without either. The DFlash drafter says `e`
+in every position. So at any length it is always right after `Hello` (block 4: 4.0 tokens a step), and never after
+`The quick brown fox` (1.0).
 """
 
 import json
@@ -19,7 +20,7 @@ OUT = Path(sys.argv[1])
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|mask|>")
 VOCABULARY = {piece: at for at, piece in enumerate((*sorted(pre_tokenizers.ByteLevel.alphabet()), *SPECIAL))}
 END, MASK = VOCABULARY["<|endoftext|>"], VOCABULARY["<|mask|>"]
-CONTEXT = 512
+CONTEXT, SIZE = 512, 320
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{m['role']}}\n{{m['content']}}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -42,11 +43,18 @@ def tokenizer():
     return fast
 
 
+def successors():
+    """Token → the token that the target writes after it."""
+    repeated, entry = VOCABULARY["e"], VOCABULARY["o"]
+    circle = [token for token in range(SIZE) if token not in (repeated, entry)]
+    return {repeated: repeated, entry: repeated} | dict(zip(circle, circle[1:] + circle[:1], strict=True))
+
+
 def qwen3():
-    """The same random weights every time."""
+    """The same weights every time: those of the layers are random, and too small to change what is written."""
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=320,
+        vocab_size=SIZE,
         hidden_size=64,
         intermediate_size=128,
         num_hidden_layers=4,
@@ -59,15 +67,35 @@ def qwen3():
         eos_token_id=END,
         pad_token_id=END,
     )
-    return Qwen3ForCausalLM(config).to(torch.bfloat16)
-
-
-def draft_what_hello_repeats(target, fast):
-    """Point the mask token's embedding at the token that the target repeats after `Hello`."""
+    model = Qwen3ForCausalLM(config)
     with torch.no_grad():
-        prompt = torch.tensor([fast.encode("Hello")])
-        said = target.generate(prompt, max_new_tokens=48, do_sample=False, eos_token_id=None)
-        target.model.embed_tokens.weight[MASK] = target.lm_head.weight[int(said[0, -1])] * 8
+        embedded = torch.nn.functional.normalize(torch.randn(SIZE, config.hidden_size), dim=1)
+        model.model.embed_tokens.weight.copy_(embedded * config.hidden_size**0.5)
+        model.lm_head.weight.zero_()
+        for token, following in successors().items():
+            model.lm_head.weight[following] += 2 * embedded[token]
+    return model.to(torch.bfloat16)
+
+
+def draft_the_repeated_token(target):
+    """A DFlash drafter reads the mask token's embedding, which the target never does: let it say `e`."""
+    with torch.no_grad():
+        said = torch.nn.functional.normalize(target.lm_head.weight[VOCABULARY["e"]].float(), dim=0)
+        target.model.embed_tokens.weight[MASK] = said * target.config.hidden_size**0.5
+
+
+def check(target, fast):
+    """Greedy decoding writes what the order says, up to the end of the context."""
+    follows = successors()
+    for prompt in ("Hello", "The quick brown fox"):
+        ids = fast.encode(prompt)
+        wanted = [ids[-1]]
+        for _ in range(CONTEXT - len(ids)):
+            wanted.append(follows[wanted[-1]])
+        with torch.no_grad():
+            said = target(torch.tensor([[*ids, *wanted[1:]]])).logits[0, len(ids) - 1 : -1].argmax(-1)
+        if said.tolist() != wanted[1:]:
+            raise SystemExit(f"after {prompt!r} the target does not write what it should")
 
 
 def dflash(folder, config):
@@ -116,7 +144,8 @@ def main():
     target, draft, block = (OUT / name for name in ("tiny-qwen3", "tiny-qwen3-draft", "tiny-dflash"))
     fast, model = tokenizer(), qwen3()
     model.save_pretrained(draft)
-    draft_what_hello_repeats(model, fast)
+    draft_the_repeated_token(model)
+    check(model, fast)
     model.save_pretrained(target)
     for folder in (target, draft):
         fast.save_pretrained(folder)
