@@ -44,7 +44,7 @@ def judge(case: Case) -> Ruling | None:
     claims = tuple(_claims(case))
     if not (enough or contradicted or lints or claims):
         return None
-    by_request = bool(enough or lints)
+    by_request = enough or bool(lints and not claims)
     pooled = _pooled(measured)
     commit_path = (pooled is not None and pooled.not_committed) or _deep(case, pooled)
     reasons = _reasons(disagreeing if enough else [], pooled)

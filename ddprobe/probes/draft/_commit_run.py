@@ -323,7 +323,14 @@ class Measurement:
             points.append(plan.planned(place, prompts, sent[-2 * len(prompts) :], self.output, self.cold))
             sent += prompts
         used = {place.script.label: place.script for place in self.places}
-        self.setup = replace(self.setup, points=tuple(points), texts=arms.digests(used.values()))
+        ms = self.sender.target.serving.decode_ms if self.sender is not None else None
+        output = sum(point.output_tokens for point in points)
+        self.setup = replace(
+            self.setup,
+            points=tuple(points),
+            texts=arms.digests(used.values()),
+            seconds=output * ms / 1000 if ms is not None else None,
+        )
 
     # --- sending -------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ class Sender:
     def baseline(self) -> Generator[Asked, Any, None]:
         """Read the server-wide counters before the first request."""
         if self.target.generation.counters_path:
-            self.counters = yield from self._count("counters-first")
+            self.counters = yield from self._count("counters-first", "what the server counts")
 
     def send(self, order: Order) -> Generator[Asked, Any, CommitRequest]:
         """Send it and keep what it showed. Raises `Stopped` when the server is gone."""
@@ -116,7 +116,7 @@ class Sender:
             result = yield self._request(key, order)
         before, after = self.counters, None
         if self.target.generation.counters_path and result.whole:
-            after = yield from self._count(f"{key}-counters")
+            after = yield from self._count(f"{key}-counters", order.about)
             self.counters = after
         record = self._read(key, order, result, before, after)
         self.requests.append(record)
@@ -138,10 +138,10 @@ class Sender:
         )
         return replace(request, about=order.about)
 
-    def _count(self, key: str) -> Generator[Asked, Any, Counters | None]:
+    def _count(self, key: str, about: str) -> Generator[Asked, Any, Counters | None]:
         path = self.target.generation.counters_path
         (request,) = self.target.engine.requests(self.target.base, "", (path,))
-        result = yield replace(request, key=key, about="counters")
+        result = yield replace(request, key=key, about=about)
         return self.target.generation.counters(result) if result.whole else None
 
     def _read(

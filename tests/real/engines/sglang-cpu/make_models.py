@@ -44,9 +44,10 @@ def tokenizer():
 
 
 def successors():
-    """Token → the token that the target writes after it."""
+    """Byte → the byte that the target writes after it."""
     repeated, entry = VOCABULARY["e"], VOCABULARY["o"]
-    circle = [token for token in range(SIZE) if token not in (repeated, entry)]
+    specials = {VOCABULARY[piece] for piece in SPECIAL}
+    circle = [token for token in VOCABULARY.values() if token not in {repeated, entry} | specials]
     return {repeated: repeated, entry: repeated} | dict(zip(circle, circle[1:] + circle[:1], strict=True))
 
 
