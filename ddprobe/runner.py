@@ -103,7 +103,7 @@ def _verdicts(work: _HostRun) -> tuple[Verdict, ...]:
     """What the evidence of one host supports, all its steps together."""
     facts = [fact for step in tuple(work.done) for fact in step.facts]
     try:
-        found = verdicts.judge(facts, tuple(work.findings))
+        found = verdicts.judge(facts, tuple(work.findings), work.host.gpu_bandwidth)
     except Exception as error:
         found = (Verdict(name="inconclusive", reasons=(_bug("judging", error),)),)
     return tuple(dataclasses.replace(verdict, host=work.host.name) for verdict in found)

@@ -82,7 +82,16 @@ def check(
     name: str, agrees: bool | None = True, first: float = 7.9, second: float = 7.9, **other: Any
 ) -> CommitCheck:
     text = f"{name}: {first} against {second} (64 steps each)"
-    return CommitCheck(name=name, agrees=agrees, text=text, first=first, second=second, steps=64, **other)
+    return CommitCheck(
+        name=name,
+        agrees=agrees,
+        text=text,
+        first=first,
+        second=second,
+        steps=64,
+        source=(Cite(name),),
+        **other,
+    )
 
 
 CONTROLS = (check("first-again"), check("cold-cached"), check("same-prompt"), check("prompt-length"))
@@ -621,6 +630,7 @@ def request(
         "num_accepted_draft_tokens": accepted,
         "accounts": accounts,
         "disagreements": disagreements,
+        "source": (Cite(f"r{number}"),),
     }
     return CommitRequest(**{**known, **other})
 
@@ -983,7 +993,9 @@ def test_every_verdict_speaks(known: tuple[Fact, ...]) -> None:
     """Each has reasons and a next thing to do, says where it can be checked, and leaves no placeholder."""
     for verdict in judged(known):
         told = (*verdict.reasons, *verdict.ruled_out, *verdict.missing, *verdict.next)
-        assert verdict.reasons and verdict.next and verdict.cites
+        assert verdict.reasons
+        assert verdict.next
+        assert verdict.cites
         assert verdict.confidence in ("low", "medium", "high")
         assert all(text and "None" not in text and "  " not in text for text in told)
         assert len(set(verdict.reasons)) == len(verdict.reasons)

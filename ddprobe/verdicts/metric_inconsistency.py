@@ -35,7 +35,7 @@ class Pooled:
 
 def judge(case: Case) -> Ruling | None:
     """Sources that should agree do not; where the stream shows it, tokens are accepted and never come out."""
-    disagreeing = [request for request in case.requests if request.disagreements]
+    disagreeing = sorted((r for r in case.requests if r.disagreements), key=lambda request: request.key)
     measured = [request for request in case.requests if not request.error]
     enough = len(disagreeing) >= min(2, max(1, len(measured)))
     check = case.check("sources")
