@@ -162,7 +162,7 @@ def test_requests_that_all_failed_are_inconclusive() -> None:
     ],
 )  # fmt: skip
 def test_outcomes(name: str, outcome: Outcome) -> None:
-    assert verdicts.outcome_of(name) is outcome
+    assert Verdict(name=name).outcome is outcome
 
 
 # --- healthy ----------------------------------------------------------------------------------------------
@@ -220,6 +220,15 @@ def test_easy_text_alone_proves_nothing_about_long_contexts() -> None:
 def test_an_unknown_ceiling_is_never_healthy() -> None:
     points = tuple(replace(p, ceiling=None) for p in (*EASY, *NEAR, *FAR, *FINE))
     assert names(facts(*points, ceiling=None)) == ["inconclusive"]
+
+
+def test_samples_that_do_not_tell_ask_for_more_steps() -> None:
+    points = (*ladder("repeat", 7.9, 7.9, 5.0, half=3.0), *NEAR, *FAR, *FINE)
+    verdict = only(facts(*points))
+    assert verdict.name == "inconclusive"
+    assert "repeat at 128k may hold or not: its interval meets that of the shortest length" in verdict.reasons
+    assert not any(text.startswith("a limit on positions") for text in verdict.ruled_out)
+    assert verdict.next == ("ddprobe commit-probe --contexts 1k,16k,128k --arms repeat --steps 400",)
 
 
 # --- text difficulty --------------------------------------------------------------------------------------

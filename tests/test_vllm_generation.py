@@ -404,6 +404,29 @@ def test_undrafted_steps_are_not_among_the_counted() -> None:
     assert generated.last_step_cut is False
 
 
+def test_pieces_put_together_are_no_accepted_drafts() -> None:
+    # Ten steps of one token in five pieces; nothing was drafted. The engine made eleven iterations, one the prefill's.
+    before = replace(counters(0, 4, 20, 9, *[3] * 5), steps=100)
+    after = replace(counters(11, 4, 20, 9, *[3] * 5), steps=111)
+    generated = read(answer(streamed(1, 1, 3, 1, 4, 1)), NGRAM, before, after)
+    assert (generated.merged, [one.origin for one in generated.accounts]) == (5, ["/metrics"])
+    request = request_fact(
+        generated,
+        key="r",
+        purpose="point",
+        arm="prose",
+        context_tokens=16,
+        prompt=0,
+        max_tokens=11,
+        ceiling=6,
+    )
+    assert (request.num_spec_steps, request.undrafted_steps, request.disagreements) == (0, 10, ())
+    # Where the engine made no more iterations than pieces came, they contradict each other.
+    honest = read(answer(streamed(1, 1, 3, 1, 4, 1)), NGRAM, before, replace(after, steps=106))
+    assert honest.merged == 0
+    assert [one.origin for one in honest.accounts] == ["/metrics", "stream"]
+
+
 def test_nothing_drafted_is_no_mean_of_one() -> None:
     block = {
         "mean_acceptance_length": 1.0,

@@ -114,7 +114,8 @@ class VLLMGeneration(Generation):
         block = _block(heard.block)
         counted = _counted(before, after) if alone else None
         best = block or counted
-        accounts = (block, counted, _streamed(steps, overfull, serving, best))
+        unseen = _unseen(steps, best, before, after) if alone else 0
+        streamed = None if overfull or unseen else _streamed(steps, serving, best)
         return Generated(
             prompt_tokens=heard.prompt_tokens,
             cached_tokens=_cached(heard, before, after) if alone else heard.cached_tokens,
@@ -125,8 +126,8 @@ class VLLMGeneration(Generation):
             first_token_at=heard.pieces[0].at if heard.pieces else None,
             steps=_with_drafts(tuple(step for step, _ in steps), heard.block),
             last_step_cut=None if overfull else _cut(steps, best, serving, heard.output_tokens),
-            merged=_merged(steps, serving),
-            accounts=tuple(account for account in accounts if account is not None),
+            merged=max(_merged(steps, serving), unseen),
+            accounts=tuple(account for account in (block, counted, streamed) if account is not None),
             notes=tuple(note for note in (moved, odd) if note),
         )
 
@@ -261,6 +262,21 @@ def _merged(steps: Sequence[_Placed], serving: Serving) -> int:
     return len(crowded) + overfull
 
 
+def _unseen(
+    steps: Sequence[_Placed], best: Account | None, before: Counters | None, after: Counters | None
+) -> int:
+    """Steps beyond the pieces that came, where the stream has more accepted tokens than were accepted.
+
+    Pieces of one token each, put together on the way, look like accepted drafts; the engine counts its iterations.
+    """
+    shown = sum(step.tokens - 1 for step, _ in steps)
+    if not steps or best is None or best.accepted is None or shown <= best.accepted:
+        return 0
+    made = delta(before.steps, after.steps) if before is not None and after is not None else None
+    # One iteration is the prefill's.
+    return max(0, made - 1 - len(steps)) if made is not None else 0
+
+
 def _with_drafts(steps: tuple[StreamedStep, ...], block: dict[str, Any]) -> tuple[StreamedStep, ...]:
     """The steps with what was drafted for each, where that is certain: for none, or for every one."""
     if block and whole_number(block.get("num_spec_steps")) == 0:
@@ -344,12 +360,10 @@ def _counted(before: Counters | None, after: Counters | None) -> Account | None:
     )
 
 
-def _streamed(
-    steps: Sequence[_Placed], overfull: bool, serving: Serving, best: Account | None
-) -> Account | None:
+def _streamed(steps: Sequence[_Placed], serving: Serving, best: Account | None) -> Account | None:
     """The stream: one step is one piece. It does not tell a step without a draft from one whose drafts were wrong."""
     sizes = [step.tokens for step, _ in steps]
-    if not sizes or overfull or serving.speculating is False:
+    if not sizes or serving.speculating is False:
         return None
     if serving.speculating is None and best is None and max(sizes) == 1:
         return None

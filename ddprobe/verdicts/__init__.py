@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from ddprobe.model import Fact, Finding, Outcome, Verdict
+from ddprobe.model import Fact, Finding, Verdict
 from ddprobe.verdicts import (
     attention_kernel_bottleneck,
     cache_state_bug,
@@ -43,21 +43,6 @@ DRAFTER: tuple[Judge, ...] = (
 """What the drafter can do; texts and lengths are compared."""
 TIME: tuple[Judge, ...] = (attention_kernel_bottleneck.judge, gpu_state.judge)
 """Where the time goes, whatever is committed."""
-
-OUTCOMES = {
-    "healthy": Outcome.PASS,
-    "text_difficulty": Outcome.INFO,
-    "long_context_decay": Outcome.WARN,
-    "gpu_state": Outcome.WARN,
-    "not_speculating": Outcome.WARN,
-    "spec_net_loss": Outcome.WARN,
-    "inconclusive": Outcome.UNKNOWN,
-}
-
-
-def outcome_of(name: str) -> Outcome:
-    """How a verdict counts; one that is not in the table is a fault."""
-    return OUTCOMES.get(name, Outcome.FAIL)
 
 
 def judge(

@@ -55,7 +55,7 @@ def judge(case: Case) -> Ruling | None:
         missing.append(f"step times at five lengths or more: {len(points)} do not tell a line from a curve")
     if line.intercept < 0:
         missing.append(
-            f"why the line begins below zero ({line.intercept:.3g} ms): the time grows faster than the context, or short "
+            f"why the line begins below zero ({words.short(line.intercept)} ms): the time grows faster than the context, or short "
             "contexts take another path"
         )
     if not case.gpu_bandwidth:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from ddprobe.verdicts import standing, words
+from ddprobe.verdicts import standing, thresholds, words
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.ladder import EASY, WIDE, ladders
+from ddprobe.verdicts.ladder import EASY, WIDE, ladders, mean
 from ddprobe.verdicts.reach import reach
+
+OF_A_DRAFTER = ("drafter_dead", "long_context_bug", "far_kv")
+"""What easy text cannot exclude where the drafter looks text up."""
 
 
 def excluded(case: Case, *but: str) -> tuple[str, ...]:
     """One sentence for each other explanation that the evidence excludes."""
+    if case.setup is not None and case.setup.drafter == "lookup":
+        but += OF_A_DRAFTER
     told = {
         "drafter_dead": _dead(case),
         "long_context_bug": _position(case),
@@ -32,8 +37,12 @@ def _dead(case: Case) -> str:
 
 
 def _position(case: Case) -> str:
-    found = [ladder for ladder in ladders(case, *EASY, WIDE) if ladder.whole and len(ladder.points) > 1]
-    if not found or any(ladder.fall() is not None for ladder in ladders(case, *EASY, WIDE)):
+    every = ladders(case, *EASY, WIDE)
+    found = [ladder for ladder in every if ladder.whole and len(ladder.points) > 1 and ladder.arm in EASY]
+    if not found or not all(ladder.level for ladder in every):
+        return ""
+    first = found[0].points[0]
+    if mean(first) <= thresholds.dead_below(standing.ceiling(case)) or standing.works(case, first) is False:
         return ""
     ladder = found[0]
     ends = (ladder.points[0], ladder.points[-1])

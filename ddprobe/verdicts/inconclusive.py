@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ddprobe.facts import CommitSetup
+from collections.abc import Sequence
+
+from ddprobe.facts import CommitPoint, CommitSetup
 from ddprobe.model import Verdict
 from ddprobe.verdicts import standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.excluded import excluded
-from ddprobe.verdicts.ladder import FAR, PROSE, ladders, mean
+from ddprobe.verdicts.ladder import COPYING, FAR, PROSE, arm_of, ladders, mean
 from ddprobe.verdicts.reach import reach
 from ddprobe.verdicts.ruling import Ruling
 
@@ -101,7 +103,7 @@ def _lookup(case: Case, setup: CommitSetup) -> Ruling:
         ],
         [
             words.command(case, ["repeat-long"] if nothing else ["prose", "code"]),
-            "ddprobe commit-probe --text FILE --arms verbatim with a request as your users send it",
+            "measure a request as your users send it: ddprobe commit-probe --arms verbatim --text FILE",
         ],
     )
 
@@ -157,6 +159,14 @@ def _short_of(case: Case, setup: CommitSetup | None) -> Ruling:
     reasons = _measured(case) + [f"does not count: {trouble}" for trouble in troubles]
     reasons += _contradicting(case)
     missing, wanted = [*troubles], []
+    unclear = [point for ladder in measured if ladder.arm in COPYING for point in ladder.unclear]
+    for point in unclear:
+        reasons.append(
+            f"{point.arm} {words.at(point)} may hold or not: its interval meets that of the shortest length"
+        )
+    if unclear:
+        missing.append("more steps: the intervals are too wide to tell")
+        wanted += [arm for arm in COPYING if any(arm_of(point.arm) == arm for point in unclear)]
     if standing.ceiling(case) is None:
         missing.append("how many tokens a step drafts at most: without it no mean is high or low")
     if "repeat" not in arms:
@@ -178,13 +188,17 @@ def _short_of(case: Case, setup: CommitSetup | None) -> Ruling:
     if setup is not None and setup.speculating is None and all(p.drafted_steps is None for p in case.points):
         missing.append("whether the server speculates at all: no source speaks of a draft")
     missing += standing.controls_missing(case)
+    todo = words.command(case, dict.fromkeys(wanted or _arms(setup))) + _steps(case, unclear)
+    return _ruling(case, "", reasons, missing, [todo])
+
+
+def _steps(case: Case, unclear: Sequence[CommitPoint]) -> str:
+    """The option that asks for more steps, where there were too few to tell."""
+    if unclear:
+        return f" --steps {4 * max(thresholds.MIN_STEPS, *(point.steps for point in unclear))}"
     steps = [point.steps for point in case.points if point.commit_mean is not None]
-    more = (
-        f" --steps {thresholds.MIN_STEPS}"
-        if min(steps, default=thresholds.MIN_STEPS) < thresholds.MIN_STEPS
-        else ""
-    )
-    return _ruling(case, "", reasons, missing, [words.command(case, wanted or _arms(setup)) + more])
+    few = min(steps, default=thresholds.MIN_STEPS) < thresholds.MIN_STEPS
+    return f" --steps {thresholds.MIN_STEPS}" if few else ""
 
 
 def _contradicting(case: Case) -> list[str]:

@@ -105,6 +105,19 @@ class Ladder:
     def at(self, context: int) -> CommitPoint | None:
         return next((point for point in self.points if point.context_tokens == context), None)
 
+    @property
+    def level(self) -> bool:
+        """It holds from the shortest length to the longest."""
+        return all(holds(self.points[0], point) for point in self.points)
+
+    @property
+    def unclear(self) -> tuple[CommitPoint, ...]:
+        """Points that neither hold nor collapse, as far as the samples tell."""
+        first = self.points[0] if self.points else None
+        return tuple(
+            p for p in self.points if first is not None and not holds(first, p) and not collapsed(first, p)
+        )
+
     def fall(self) -> Fall | None:
         """The first collapse against the shortest length; None when there is none."""
         if not self.points:
@@ -142,8 +155,13 @@ def apart(higher: CommitPoint, lower: CommitPoint) -> bool:
     return higher.commit_low > lower.commit_high
 
 
+def holds(before: CommitPoint, after: CommitPoint) -> bool:
+    """Whether it is no collapse by its means alone. Neither this nor `collapsed`: the samples do not tell."""
+    return mean(after) >= thresholds.COLLAPSE * mean(before)
+
+
 def collapsed(before: CommitPoint, after: CommitPoint) -> bool:
-    return apart(before, after) and mean(after) < thresholds.COLLAPSE * mean(before)
+    return apart(before, after) and not holds(before, after)
 
 
 def ladders(case: Case, *arms: str) -> tuple[Ladder, ...]:

@@ -8,7 +8,7 @@ from ddprobe.engines.sglang_reading import SLIDING
 from ddprobe.facts import CommitPoint
 from ddprobe.model import Finding, Outcome
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.ladder import EASY, FAR, NEAR, WIDE, Ladder, collapsed, ladders, mean
+from ddprobe.verdicts.ladder import EASY, FAR, NEAR, WIDE, Ladder, collapsed, holds, ladders, mean
 
 TRIMMED = "SA04"
 """The lint on a draft window that cuts the full-attention layer too."""
@@ -52,7 +52,11 @@ class Reach:
     @property
     def works(self) -> bool:
         ladders = [ladder for ladder in (self.near, self.far) if ladder is not None]
-        return self.whole and not self.lost and all(ladder.fall() is None for ladder in ladders)
+        return (
+            self.whole
+            and all(holds(near, far) for near, far in self.pairs)
+            and all(ladder.level for ladder in ladders)
+        )
 
 
 def reach(case: Case) -> Reach:

@@ -33,11 +33,11 @@ def works(case: Case, point: CommitPoint) -> bool | None:
 
 
 def easy_works(case: Case) -> bool:
-    """Repeated text is drafted well at every planned length, and falls nowhere."""
+    """Repeated text is drafted well at every planned length, and holds to the longest."""
     easy, wide = ladders(case, *EASY), ladders(case, WIDE)
     return (
         bool(easy)
-        and all(ladder.whole and ladder.fall() is None for ladder in (*easy, *wide))
+        and all(ladder.whole and ladder.level for ladder in (*easy, *wide))
         and all(works(case, point) is True for ladder in easy for point in ladder.points)
     )
 

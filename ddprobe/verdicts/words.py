@@ -49,7 +49,7 @@ def commits(points: Sequence[CommitPoint], ceiling: int | None = None) -> str:
 def steps_of(point: CommitPoint) -> str:
     """`14.2 ms (10–90 % 13.9–15.0, 63 timed steps) at 64k`."""
     spread = (
-        f"10–90 % {point.step_ms_low:.3g}–{point.step_ms_high:.3g}, "
+        f"10–90 % {short(point.step_ms_low)}–{short(point.step_ms_high)}, "
         if point.step_ms_low is not None and point.step_ms_high is not None
         else ""
     )
@@ -58,7 +58,12 @@ def steps_of(point: CommitPoint) -> str:
 
 
 def _ms(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
+    return "unknown" if value is None else f"{short(value)} ms"
+
+
+def short(value: float) -> str:
+    """Three digits, and never a power of ten: `7.76`, `1030`."""
+    return f"{value:.3g}" if 0.001 <= abs(value) < 999.5 or not value else f"{value:.0f}"
 
 
 def cites(*facts: Fact | None) -> tuple[Cite, ...]:

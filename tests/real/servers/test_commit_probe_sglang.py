@@ -21,7 +21,7 @@ def person(tmp_path: Path, server: real.Server) -> Person:
 
 
 def probe(person: Person, sglang: SglangCpu, *words: str, text: str = "", **more: Any) -> Ran:
-    given = ()
+    given: tuple[str, ...] = ()
     if text:
         (person.folder / "own.txt").write_text(text)
         given = ("--text", str(person.folder / "own.txt"))

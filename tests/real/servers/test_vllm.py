@@ -13,6 +13,7 @@ from ddprobe.engines.vllm import VLLM
 from ddprobe.engines.vllm_generation import BLOCK, VLLMGeneration
 from ddprobe.facts import ServerArgs
 from ddprobe.model import Host, HttpRequest, HttpResult
+from ddprobe.probes.draft._requests import request_fact
 from ddprobe.redact import Redactor
 from ddprobe.sessions import open_session
 from ddprobe.sessions.base import Session
@@ -151,8 +152,13 @@ def test_lookup_on_easy_text_and_on_none(ngram: Asked) -> None:
     request = ngram.speaks.tokenize(
         "tokenize", ngram.server.base, " " + " ".join(ngram.server.words[:40]), "tiny"
     )
-    hard = ngram.generate_apart(Prompt(ids=ngram.speaks.tokens(ngram.ask(request))), 97)
-    (counted,) = [account for account in hard.accounts if account.origin == "/metrics"]
-    assert counted.steps is not None
-    assert counted.steps <= 4
-    assert len(hard.steps) >= 90
+    hard = request_fact(
+        ngram.generate(Prompt(ids=ngram.speaks.tokens(ngram.ask(request))), 97),
+        key="hard", purpose="point", arm="random", context_tokens=48, prompt=0, max_tokens=97, ceiling=6,
+    )  # fmt: skip
+    assert hard.num_spec_steps is not None
+    assert hard.undrafted_steps is not None
+    assert hard.num_spec_steps <= 4
+    # One token a step, but for what these few drafts won.
+    assert hard.num_spec_steps + hard.undrafted_steps >= 96 - 4 * 5
+    assert (hard.origin, hard.disagreements) == ("/metrics", ())

@@ -23,5 +23,5 @@ install=(venv/bin/pip --disable-pip-version-check --no-input -q install --no-cac
 venv/bin/python "$here/patch_torchvision.py"
 cp -r "$here/shim" shim
 "${install[@]}" --no-deps ./shim
-venv/bin/python "$here/make_models.py" models
+TQDM_DISABLE=1 HF_HUB_DISABLE_PROGRESS_BARS=1 venv/bin/python "$here/make_models.py" models
 printf '%s' "$want" >ready
