@@ -9,7 +9,7 @@ import pytest
 from ddprobe.arms.base import Ids, Script
 from ddprobe.engines.generation import Serving
 from ddprobe.errors import UsageError
-from ddprobe.facts import Limit, ModelConfig, Rope, ServerArgs
+from ddprobe.facts import Limit, ModelConfig, PlannedPoint, Rope, ServerArgs
 from ddprobe.probes.draft import _commit_plan as plan
 
 
@@ -194,7 +194,9 @@ def test_how_much_of_a_prompt_was_sent_before(sent: list[Ids], prompt: Ids, comm
 
 
 def test_a_nested_ladder_costs_one_longest_prompt_and_the_tails() -> None:
-    script, sent, costs = Counting(), [], []
+    script = Counting()
+    sent: list[Ids] = []
+    costs: list[PlannedPoint] = []
     for context in (1000, 4000, 2000):
         place = plan.Place(script, context, context)
         prompts = [script.build({}, context, variant) for variant in range(4)]

@@ -11,7 +11,8 @@ import pytest
 
 from ddprobe.engines.generation import Counters, Generated, Prompt, Serving
 from ddprobe.engines.vllm import VLLM
-from ddprobe.engines.vllm_generation import BLOCK, VLLMGeneration
+from ddprobe.engines.vllm_accounts import BLOCK
+from ddprobe.engines.vllm_generation import VLLMGeneration
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Account, CommitRequest, ServerArgs
 from ddprobe.model import Chunk, HttpRequest, HttpResult

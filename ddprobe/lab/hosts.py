@@ -12,8 +12,9 @@ from typing import Any
 from ddprobe.lab import models
 from ddprobe.lab.engine.decoding import Law
 from ddprobe.lab.engine.wiring import Parts
-from ddprobe.lab.install import ADMIN_KEY, Serving, machine
+from ddprobe.lab.install import ADMIN_KEY, machine
 from ddprobe.lab.machine import Machine
+from ddprobe.lab.serving import Serving
 from ddprobe.lab.tree import File
 
 _SERIAL_ATTENTION = Law(step=0.0085, per_token=7.7e-6)

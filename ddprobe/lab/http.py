@@ -28,7 +28,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a body, and how many seconds after the request it goes out."""
+    """A part of a body, and how many seconds after the answer begins it goes out."""
 
     at: float
     data: bytes
@@ -99,22 +99,20 @@ def serve(stream: Stream, server: Answering) -> None:
             return
         if request is None:
             return
-        began = time.monotonic()
         response = server.respond(request.method, request.path, request.body)
         if response.hangs_up:
             return
         if response.pieces is not None:
-            _send_pieces(stream, response, response.pieces, began, closing=request.last)
+            _send_pieces(stream, response, response.pieces, closing=request.last)
         else:
             stream.sendall(_encode(response, closing=request.last, bodiless=request.method == "HEAD"))
         if request.last:
             return
 
 
-def _send_pieces(
-    stream: Stream, response: Response, pieces: Iterator[Piece], began: float, *, closing: bool
-) -> None:
+def _send_pieces(stream: Stream, response: Response, pieces: Iterator[Piece], *, closing: bool) -> None:
     """Each piece as a chunk, when its time has come."""
+    began = time.monotonic()
     try:
         stream.sendall(_head(response, closing, "transfer-encoding: chunked"))
         for piece in pieces:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddprobe.lab.engine import meta_info
 from ddprobe.lab.engine.decoding import Run
 from ddprobe.lab.engine.engine import Engine, Timed
+from ddprobe.lab.engine.words import DONE, NativeWords, OpenAIWords, Words, event
 from ddprobe.lab.http import Piece, Response, json_response
 
 _POSTS = ("/generate", "/v1/completions", "/tokenize", "/v1/tokenize")
@@ -96,11 +96,11 @@ class SimulatedServer:
                     "retryable": False,
                 }
                 return Response(
-                    type=_EVENTS, pieces=iter([Piece(0.0, _event({"error": said, "lab": True}) + _DONE)])
+                    type=_EVENTS, pieces=iter([Piece(0.0, event({"error": said, "lab": True}) + DONE)])
                 )
             raise
         run, times, request = engine.answer(asked.prompt, asked.max_tokens)
-        say = _NativeWords(engine, run, request) if native else _OpenAIWords(engine, run, request, asked.body)
+        say = NativeWords(engine, run, request) if native else OpenAIWords(engine, run, request, asked.body)
         pieces = self._pieces(say, times) if asked.stream else self._whole(say, run, times)
         return Response(type=_EVENTS if asked.stream else "application/json", pieces=pieces)
 
@@ -118,7 +118,7 @@ class SimulatedServer:
                 "or the completion to fit within the limit."
             )
 
-    def _pieces(self, say: _Words, times: tuple[Timed, ...]) -> Iterator[Piece]:
+    def _pieces(self, say: Words, times: tuple[Timed, ...]) -> Iterator[Piece]:
         self.engine.entered(1)
         try:
             for place, timed in enumerate(times):
@@ -127,7 +127,7 @@ class SimulatedServer:
         finally:
             self.engine.entered(-1)
 
-    def _whole(self, say: _Words, run: Run, times: tuple[Timed, ...]) -> Iterator[Piece]:
+    def _whole(self, say: Words, run: Run, times: tuple[Timed, ...]) -> Iterator[Piece]:
         self.engine.entered(1)
         try:
             yield Piece(times[-1].seconds if times else run.prefill_seconds, say.whole())
@@ -196,123 +196,3 @@ def _refused(error: _Refusal, native: bool) -> Response:
         "lab": True,
     }
     return json_response(said, error.status)
-
-
-# --- answers -----------------------------------------------------------------------------------------------
-
-_DONE = b"data: [DONE]\n\n"
-
-
-def _event(value: Mapping[str, Any]) -> bytes:
-    return b"data: " + _json(value) + b"\n\n"
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-
-
-@dataclass(slots=True)
-class _Words:
-    """How a run is said."""
-
-    engine: Engine
-    run: Run
-    request: str
-
-    def part(self, tokens: int, *, ended: bool) -> bytes:
-        raise NotImplementedError
-
-    def end(self) -> bytes:
-        return _DONE
-
-    def whole(self) -> bytes:
-        raise NotImplementedError
-
-    def spoken(self) -> dict[str, Any]:
-        return meta_info.speculation(self.run, self.engine.ledger.draft_tokens, self.engine.version)
-
-
-@dataclass(slots=True)
-class _NativeWords(_Words):
-    """`/generate`: each piece holds all tokens so far."""
-
-    def part(self, tokens: int, *, ended: bool) -> bytes:
-        return _event(self._said(tokens, ended))
-
-    def whole(self) -> bytes:
-        return _json(self._said(len(self.run.output), True))
-
-    def _said(self, tokens: int, ended: bool) -> dict[str, Any]:
-        ids = self.run.output[:tokens]
-        meta = meta_info.running(self.run, self.request, tokens, ended)
-        if ended:
-            meta |= self.spoken()
-        return {"text": self.engine.tokenizer.decode(ids), "output_ids": ids, "meta_info": meta, "lab": True}
-
-
-@dataclass(slots=True)
-class _OpenAIWords(_Words):
-    """`/v1/completions`: each piece holds the new text only."""
-
-    body: Mapping[str, Any]
-    _told: int = 0
-
-    def part(self, tokens: int, *, ended: bool) -> bytes:
-        fresh = self.run.output[self._told : tokens]
-        self._told = tokens
-        options = self.body.get("stream_options") or {}
-        usage = self._usage(tokens) if options.get("continuous_usage_stats") else None
-        return _event(self._card(self._choice(fresh, ended)) | {"usage": usage})
-
-    def end(self) -> bytes:
-        said = b""
-        if details := self._details():
-            said += _event(self._card() | {"usage": None} | details)
-        if (self.body.get("stream_options") or {}).get("include_usage"):
-            said += _event(self._card() | {"usage": self._usage(len(self.run.output))})
-        return said + _DONE
-
-    def whole(self) -> bytes:
-        output = self.run.output
-        return _json(
-            self._card(self._choice(output, True)) | {"usage": self._usage(len(output))} | self._details()
-        )
-
-    def _card(self, *choices: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": self.request,
-            "object": "text_completion",
-            "created": 1777540000,
-            "model": self.body.get("model", "default"),
-            "choices": list(choices),
-            "lab": True,
-        }
-
-    def _choice(self, ids: list[int], ended: bool) -> dict[str, Any]:
-        text = self.engine.tokenizer.decode(ids)
-        finish = "length" if ended else None
-        return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish, "matched_stop": None}
-
-    def _usage(self, tokens: int) -> dict[str, Any]:
-        prompt = self.run.prompt_tokens
-        return {
-            "prompt_tokens": prompt, "total_tokens": prompt + tokens, "completion_tokens": tokens, "reasoning_tokens": 0,
-        }  # fmt: skip
-
-    def _details(self) -> dict[str, Any]:
-        if not self.body.get("return_spec_tokens_details") or self.engine.version < (0, 5, 19):
-            return {}
-        return {"sglext": {"spec_tokens_details": {**_ALL_ZERO, **self.spoken()}}}
-
-
-_ALL_ZERO: Mapping[str, Any] = {
-    "spec_accept_rate": 0.0,
-    "spec_accept_length": 0.0,
-    "spec_cap_length": 0.0,
-    "spec_block_accept_length": 0.0,
-    "spec_num_correct_drafts": 0,
-    "spec_num_proposed_drafts": 0,
-    "spec_verify_ct": 0,
-    "spec_correct_drafts_histogram": [],
-    "spec_cap_lens_histogram": [],
-}

@@ -10,7 +10,8 @@ import pytest
 
 from ddprobe.engines.generation import Counters, Generated, Prompt, Serving
 from ddprobe.engines.vllm import VLLM
-from ddprobe.engines.vllm_generation import BLOCK, VLLMGeneration
+from ddprobe.engines.vllm_accounts import BLOCK
+from ddprobe.engines.vllm_generation import VLLMGeneration
 from ddprobe.facts import ServerArgs
 from ddprobe.model import Host, HttpRequest, HttpResult
 from ddprobe.probes.draft._requests import request_fact
