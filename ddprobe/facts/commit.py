@@ -223,7 +223,7 @@ class CommitPoint(Fact):
     conditional: tuple[float | None, ...] | None = None
     """The same given that the first j - 1 were right; None where that never happened."""
     step_ms: float | None = None
-    """Median over steps, the first two of each request left out."""
+    """Median over steps, the first two of each request left out; their mean where steps arrived in bursts (no spread)."""
     step_ms_low: float | None = None
     step_ms_high: float | None = None
     """10th and 90th percentile."""

@@ -142,7 +142,7 @@ def limits(
         found.append(
             Limit(
                 serving.draft_context_limit,
-                "the drafter's own length limit in the server's arguments",
+                "the drafter's own max_model_len in the server's arguments",
                 "draft_length_limit",
             )
         )

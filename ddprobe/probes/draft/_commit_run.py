@@ -343,8 +343,7 @@ class Measurement:
         self, place: plan.Place, purpose: str, number: int, ids: Ids, tokens: int, about: str
     ) -> Generator[Asked, Any, CommitRequest]:
         assert self.sender is not None
-        nonce = plan.NONCE
-        expected = place.script.expected(self.tokens, len(ids) - nonce, number, tokens)
+        expected = place.script.expected(self.tokens, place.length - plan.NONCE, number, tokens)
         order = Order(
             purpose=purpose,
             arm=place.script.label,

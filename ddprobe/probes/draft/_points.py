@@ -11,6 +11,11 @@ from ddprobe.statistics import Interval
 
 SETTLING = 2
 """First steps of a request whose times say nothing of the rest."""
+LEAST_FOR_BURSTS = 8
+BURST = 0.2
+"""A step that came so much faster than the mean waited for the one before it."""
+BURST_SHARE = 0.15
+"""Share of such steps from which on single times mean nothing."""
 
 
 def point(
@@ -25,7 +30,8 @@ def point(
     accepted = _sum([request.num_accepted_draft_tokens for request in measured])
     proposed = _sum([request.num_draft_tokens for request in measured])
     histogram = _histogram(measured)
-    times = [ms for request in measured for ms in _times(request)]
+    bursts = any(map(_in_bursts, measured))
+    times = [ms for request in measured for ms in (request.step_ms[SETTLING:] if bursts else _times(request))]
     mean_ms = statistics.mean(times)
     return CommitPoint(
         arm=requests[0].arm,
@@ -48,9 +54,9 @@ def point(
         histogram=histogram,
         per_position=_per_position(histogram, ceiling),
         conditional=_conditional(histogram, ceiling),
-        step_ms=statistics.median(times),
-        step_ms_low=statistics.quantile(times, 0.1),
-        step_ms_high=statistics.quantile(times, 0.9),
+        step_ms=mean_ms if bursts else statistics.median(times),
+        step_ms_low=None if bursts else statistics.quantile(times, 0.1),
+        step_ms_high=None if bursts else statistics.quantile(times, 0.9),
         timed_steps=len(times),
         tok_s=mean / mean_ms * 1000 if mean is not None and mean_ms else None,
         copied=statistics.mean([r.copied for r in measured if r.copied is not None]),
@@ -181,6 +187,15 @@ def _times(request: CommitRequest) -> list[float]:
     ms = request.step_ms
     empty = {at for at, taken in enumerate(ms) if taken <= 0}
     return [ms[at] for at in range(SETTLING, len(ms)) if not {at, at + 1} & empty]
+
+
+def _in_bursts(request: CommitRequest) -> bool:
+    """Whether steps arrived several at once, in pieces of their own: then only their mean pace means something."""
+    ms = request.step_ms[SETTLING:]
+    pace = statistics.mean(ms)
+    if len(ms) < LEAST_FOR_BURSTS or not pace:
+        return False
+    return sum(0 < each < BURST * pace for each in ms) > BURST_SHARE * len(ms)
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
