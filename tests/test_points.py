@@ -470,3 +470,13 @@ def test_times_leave_the_first_steps_and_merged_pieces_out() -> None:
     assert found.step_ms_low == pytest.approx(10.4)
     assert found.step_ms_high == pytest.approx(13.6)
     assert found.tok_s == pytest.approx(2 / 12 * 1000)
+
+
+def test_steps_that_arrive_in_bursts_have_a_pace_and_no_times_of_their_own() -> None:
+    # Three steps at once, every 30 ms: single gaps are 29.98, 0.01 and 0.01 ms, and a step takes 10 ms.
+    bursts = (90.0, 50.0) + (29.98, 0.01, 0.01) * 5
+    found = point([request(*[2] * 17, step_ms=bursts)], ceiling=4)
+    assert found.step_ms == pytest.approx(10.0)
+    assert (found.step_ms_low, found.step_ms_high) == (None, None)
+    assert found.timed_steps == 15
+    assert found.tok_s == pytest.approx(200.0)
