@@ -141,7 +141,7 @@ class CommitRequest(Fact):
     max_tokens: int = 0
     finish: str = ""
     num_spec_steps: int | None = None
-    """Verify steps with a draft; the last one left out where it was cut."""
+    """Verify steps with a draft; the last one left out where it was cut and no source counts it whole."""
     undrafted_steps: int | None = None
     """Decode steps without a draft: one token each."""
     num_accepted_draft_tokens: int | None = None
@@ -149,7 +149,8 @@ class CommitRequest(Fact):
     acceptance_histogram: tuple[int, ...] | None = None
     """Steps by accepted tokens (index), over the same steps as `num_spec_steps`."""
     step_commits: tuple[int, ...] = ()
-    """Tokens committed by each decode step in order, undrafted steps included, the last cut one not. Empty: unknown."""
+    """Tokens committed by each decode step in order, undrafted steps included. Of a last step that the end of the output
+    cut, what it would have committed where a source counts it whole; else it is left out. Empty: unknown."""
     step_ms: tuple[float, ...] = ()
     """Milliseconds of each of these steps; empty when arrival times are not known."""
     merged_chunks: int = 0

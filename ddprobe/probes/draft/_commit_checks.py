@@ -13,7 +13,9 @@ LEAST_GAP = 0.15
 ERRORS = 3.0
 """… and so are means that differ by fewer standard errors than this."""
 STEP_TIME_GAP = 1.25
-"""Ratio of two step times at the same point from which on something else changed."""
+"""Ratio of two step times at the same point from which on something else changed, …"""
+LEAST_DRIFT_MS = 0.5
+"""… if they are further apart than this."""
 
 
 def cold_cached(pairs: Sequence[tuple[CommitRequest, CommitRequest]]) -> CommitCheck:
@@ -68,8 +70,11 @@ def first_again(first: Sequence[CommitRequest], again: Sequence[CommitRequest]) 
     drift = ""
     if slow[0] and slow[1]:
         text += f"; a step took {slow[0]:.1f} ms and {slow[1]:.1f} ms"
-        ratio = slow[1] / slow[0]
-        drift = "step time drifted" if not 1 / STEP_TIME_GAP < ratio < STEP_TIME_GAP else ""
+        apart = (
+            abs(slow[1] - slow[0]) > LEAST_DRIFT_MS
+            and not 1 / STEP_TIME_GAP < slow[1] / slow[0] < STEP_TIME_GAP
+        )
+        drift = "step time drifted" if apart else ""
     steps = sum(len(request.step_commits) for request in (*first, *again))
     outcome = "the server's state changed meanwhile" if differ else drift or "nothing drifted"
     return replace(check, agrees=not differ, text=f"{text}: {outcome}", first=a, second=b, steps=steps)

@@ -28,7 +28,11 @@ def request_fact(
     speculating: bool | None = None,
     source_cite: Cite | None = None,
 ) -> CommitRequest:
-    """The record of one request: counts from the best account, a cut last step left out of all of them alike.
+    """The record of one request: counts from the best account, each over the same steps.
+
+    A last step that the end of the output cut counts as the account has it, if that counts it whole: steps are then
+    as long as they come, and their mean is the drafter's. Where nobody knows how long it was it is left out, which makes
+    the mean a little low, because long steps are cut more often than short ones.
 
     `speculating` False (the server says so) makes every step one without a draft, where no account says more.
     """
@@ -100,7 +104,7 @@ def _output(generated: Generated, ceiling: int | None) -> Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Counts over the same steps: all of them, or all but the cut ones at the end."""
+    """Counts over the same steps: all of them, or all but the cut ones at the end whose length nobody knows."""
 
     origin: str = ""
     steps: int | None = None
@@ -139,7 +143,8 @@ def _counted(
         # They contradict each other: what was streamed stays beside what was counted, each as it stands.
         return replace(whole, commits=body)
     if output.per_step:
-        return _from_steps(generated.steps[: len(body)], whole)
+        known = generated.steps if best.last_step_whole else generated.steps[: len(body)]
+        return _from_steps(known, replace(whole, dropped=len(generated.steps) - len(known)))
     return _aligned(best, output, whole, steps, accepted, fitting.undrafted)
 
 
@@ -176,7 +181,11 @@ def _without_account(
 
 def _from_steps(steps: Sequence[StreamedStep], whole: _Counted) -> _Counted:
     """The stream says of each step what was drafted, and the account agrees."""
-    right = [step.tokens - 1 for step in steps if step.drafted]
+    commits = [step.tokens for step in steps]
+    if steps and steps[-1].drafted:
+        # More was accepted in a last step that was cut than came of it.
+        commits[-1] = max(commits[-1], (steps[-1].accepted or 0) + 1)
+    right = [commit - 1 for commit, step in zip(commits, steps, strict=True) if step.drafted]
     return replace(
         whole,
         steps=len(right),
@@ -184,19 +193,19 @@ def _from_steps(steps: Sequence[StreamedStep], whole: _Counted) -> _Counted:
         accepted=sum(right),
         drafted=sum(step.drafted or 0 for step in steps),
         histogram=_bins(right) if right else None,
-        commits=tuple(step.tokens for step in steps),
+        commits=tuple(commits),
     )
 
 
 def _aligned(
     best: Account, output: Output, whole: _Counted, steps: int, accepted: int, undrafted: int
 ) -> _Counted:
-    """The account and the stream over the same steps, the last one left out where it was cut."""
-    *body, last = output.pieces
+    """The account and the stream over the same steps, the last one left out where it was cut and counted so."""
+    *body, _ = output.pieces
     right = accepted - sum(body) + len(body)
-    if not output.cut or (best.last_step_whole is True and right + 1 == last):
-        # Counted in full and no more than what came: it was not cut.
-        return _with_histogram(replace(whole, commits=output.pieces, dropped=0))
+    if not output.cut or best.last_step_whole is True:
+        # What is accepted beyond the body is the last step's, though the end of the output may have cut it.
+        return _with_histogram(replace(whole, commits=(*body, right + 1), dropped=0))
     if right == 0 and undrafted:
         # One token and no accepted draft: a step that had none, as others here.
         return _with_histogram(replace(whole, commits=tuple(body), undrafted=undrafted - 1))

@@ -45,7 +45,9 @@ def test_dflash_verbatim(person: Person, sglang_cpu: StartSglang, text: str, com
     for request in facts(ran, "CommitRequest"):
         assert request["disagreements"] == []
         origins = {account["origin"] for account in request["accounts"]}
-        assert {"meta_info histogram", "meta_info", "stream"} <= origins
+        assert {"meta_info histogram", "meta_info"} <= origins
+        # On a busy machine steps come together, and then the stream does not count.
+        assert "stream" in origins or request["merged_chunks"]
     (setup,) = facts(ran, "CommitSetup")
     assert (setup["method"], setup["drafter"], setup["speculating"]) == ("DFLASH", "model", True)
     stated = [claim["value"] for claim in facts(ran, "Claim") if claim["what"] == "accept length"]
@@ -70,9 +72,10 @@ def test_ngram_is_a_lookup(person: Person, sglang_cpu: StartSglang) -> None:
 def test_plain_does_not_speculate_and_the_key_is_stored_nowhere(
     tmp_path: Path, server: real.Server, sglang_cpu: StartSglang
 ) -> None:
-    person = Person(tmp_path, {"gpu1": address(server, api_key_env="PROBE_KEY")})
     sglang = sglang_cpu("plain", "--api-key", KEY)
-    refused = probe(Person(tmp_path, {"gpu1": address(server)}), sglang, "--contexts", "128")
+    (tmp_path / "without").mkdir()
+    stranger = Person(tmp_path / "without", {"gpu1": address(server)})
+    refused = probe(stranger, sglang, "--contexts", "128")
     assert refused.code == 4
     assert "api_key_env" in refused.out
     person = Person(tmp_path, {"gpu1": address(server, api_key_env="PROBE_KEY")})
