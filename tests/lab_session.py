@@ -27,7 +27,8 @@ class LabSession(Session):
     """Nothing sleeps: an answer of a minute is there at once, and says that it took a minute."""
 
     def __init__(self, machine: Machine, host: Host | None = None) -> None:
-        super().__init__(host or Host(name=machine.hostname), Redactor(), threading.Event())
+        own = Host(name=machine.hostname, gpu_bandwidth=machine.gpu_bandwidth)
+        super().__init__(host or own, Redactor(), threading.Event())
         self.machine = machine
         self.now = 1_790_000_000.0
 

@@ -118,7 +118,8 @@ def test_a_cut_last_step_counts_whole_step_by_step() -> None:
 def test_whole_last_steps_make_a_mean_without_bias() -> None:
     """Outputs end after 33 tokens; steps commit 1, 2, 3 or 4 alike, 2.5 in the mean. Long steps are cut more often."""
     draw = random.Random(5)
-    kept, whole = [], []
+    kept: list[CommitRequest] = []
+    whole: list[CommitRequest] = []
     for _ in range(4000):
         steps: list[int] = []
         while sum(steps) < 32:

@@ -90,3 +90,5 @@ def text(block: blocks.Block) -> str:
             return "\n".join([block.path, block.title, *lines, block.note])
         case blocks.Pairs():
             return "\n".join([block.title, *(f"{name}: {value}" for name, value in block.rows)])
+        case blocks.Plot():
+            return "\n".join([block.title, *block.places, *(series.name for series in block.series)])

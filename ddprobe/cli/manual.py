@@ -6,6 +6,7 @@ What a probe may ask a host is read off the source that it can reach, so the pag
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import sys
@@ -18,6 +19,8 @@ from ddprobe.blocks import Block, Heading, Pairs, Paragraph, Table
 from ddprobe.model import HttpRequest, Probe
 
 _ROOMS = ("ddprobe.probes", "ddprobe.engines", "ddprobe.parsing")
+_PACKAGES = frozenset(_ROOMS)
+"""They hand on what other modules define."""
 
 
 def page(probe: type[Probe]) -> dict[str, Any]:
@@ -91,34 +94,53 @@ def type_name(kind: Any) -> str:
 
 def reach(probe: type[Probe]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The programs and HTTP paths named in the code that the probe can reach, by name, through its imports."""
-    definitions: dict[str, list[ast.AST]] = {}
-    for module in _modules(probe.__module__):
+    modules = _modules(probe.__module__)
+    definitions: dict[str, list[tuple[str, ast.AST]]] = {}
+    for module in sorted(modules):
         for node in ast.walk(_tree(module)):
             for name in _defines(node):
-                definitions.setdefault(name, []).append(node)
+                definitions.setdefault(name, []).append((module, node))
+    asked = {f"{method} {path}": path for method, path in readonly.HTTP_PATHS}
+    asked |= {f"POST {path}": path for path in readonly.GENERATING}
     programs: set[str] = set()
     paths: set[str] = set()
     asks_http = False
     seen: set[int] = set()
-    todo: list[ast.AST] = [_tree(probe.__module__)]
+    todo: list[tuple[str, ast.AST]] = [(probe.__module__, _tree(probe.__module__))]
     while todo:
-        for node in _code(todo.pop()):
+        inside, piece = todo.pop()
+        for node in _code(piece):
             programs |= {word for word in _words(node) if word in readonly.PROGRAMS}
             if isinstance(node, ast.Constant):
-                paths |= {f"{m} {path}" for m, path in readonly.HTTP_PATHS if path == node.value}
-            name = (
-                node.id
-                if isinstance(node, ast.Name)
-                else node.attr
-                if isinstance(node, ast.Attribute)
-                else ""
-            )
+                paths |= {words for words, path in asked.items() if path == node.value}
+            name, only = _named(node, inside, modules)
             asks_http = asks_http or name == HttpRequest.__name__
-            for found in definitions.get(name, ()):
-                if id(found) not in seen:
+            for module, found in definitions.get(name, ()):
+                if id(found) not in seen and (only in ("", module) or only in _PACKAGES):
                     seen.add(id(found))
-                    todo.append(found)
+                    todo.append((module, found))
     return tuple(sorted(programs)), tuple(sorted(paths)) if asks_http else ()
+
+
+def _named(node: ast.AST, module: str, modules: set[str]) -> tuple[str, str]:
+    """The name that the node uses, and the module that defines it; empty where a method of any may be meant."""
+    if isinstance(node, ast.Name):
+        return node.id, _imported(module).get(node.id, f"{module}.{node.id}").rpartition(".")[0]
+    if isinstance(node, ast.Attribute):
+        whose = _imported(module).get(node.value.id, "") if isinstance(node.value, ast.Name) else ""
+        return node.attr, whose if whose in modules and whose not in _PACKAGES else ""
+    return "", ""
+
+
+@functools.cache
+def _imported(module: str) -> dict[str, str]:
+    """Name → what it is in the module it was imported from: `_processes` → `ddprobe.probes._processes`."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(_tree(module))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:

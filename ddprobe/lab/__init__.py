@@ -78,6 +78,7 @@ def up(name: str = DEFAULT) -> Iterator[Lab]:
                 known_hosts=str(known),
                 # A jump host that ssh_config names for every host is not on the way to this one.
                 jump="none",
+                gpu_bandwidth=machine.gpu_bandwidth,
             )
             yield Lab(chosen, host, _hosts_file(Path(folder, "hosts.yaml"), host))
         finally:
@@ -98,5 +99,8 @@ def _hosts_file(path: Path, host: Host) -> Path:
         value = getattr(host, name)
         quoted = value if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
         lines.append(f"    {name}: {quoted}")
+    if host.gpu_bandwidth is not None:
+        lines.append("    # GB/s on the lab's clock, which runs faster than the hardware that is made up")
+        lines.append(f"    gpu_bandwidth: {host.gpu_bandwidth:.0f}")
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -19,7 +19,8 @@ from ddprobe.lab.tree import File
 
 _SERIAL_ATTENTION = Law(step=0.0085, per_token=7.7e-6)
 """Few thread blocks walk through the whole context one after the other."""
-_PARALLEL_ATTENTION = Law(step=0.010, per_token=12e-9)
+_PARALLEL_ATTENTION = Law(step=0.010, per_token=55e-9)
+"""Each step reads the whole KV cache, 147 kB a token, at four fifths of the memory's bandwidth."""
 _NO_SPECULATION: Mapping[str, Any] = {"speculative_algorithm": None}
 
 
@@ -97,6 +98,7 @@ def _kimi(hostname: str, given: Mapping[str, Any], parts: Parts) -> Machine:
             hostname=hostname,
             gpu="NVIDIA RTX PRO 6000 Blackwell Server Edition",
             gpus=8,
+            bandwidth=1792.0,
             target="moonshotai/Kimi-K2.6",
             target_config=models.KIMI_TARGET,
             target_files={
@@ -176,6 +178,7 @@ def _qwen(
             hostname=hostname,
             gpu="NVIDIA H100 80GB HBM3",
             gpus=1,
+            bandwidth=3350.0,
             target="Qwen/Qwen3-4B-Instruct-2507",
             target_config=models.QWEN_TARGET,
             target_files={

@@ -20,6 +20,8 @@ class Machine:
     tree: Tree
     servers: Mapping[int, Answering] = field(default_factory=dict)
     """Inference servers by the port they listen on."""
+    gpu_bandwidth: float | None = None
+    """GB/s of one GPU's memory on this machine's own clock, which its servers' times go by."""
     kernel: str = "6.8.0-52-generic"
     processors: int = 128
     clock: Callable[[], float] = time.time

@@ -22,6 +22,8 @@ class Serving:
     hostname: str
     gpu: str
     gpus: int
+    bandwidth: float
+    """GB/s of one GPU's memory, by its data sheet."""
     target: str
     target_config: Mapping[str, Any]
     target_files: Mapping[str, File]
@@ -69,6 +71,7 @@ def start(serving: Serving, log: Log, now: int) -> Engine:
             capacity=serving.token_capacity,
             tree="speculative_ddtree_budget" in given,
         ),
+        pace=serving.pace,
         version=meta_info.version_of(serving.version),
         vocabulary=text["vocab_size"],
         context_length=given["context_length"],

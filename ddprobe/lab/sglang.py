@@ -164,6 +164,7 @@ def _server_info(running: Running) -> dict[str, Any]:
         "version": running.version,
         "frontend": "python",
         "lab": True,
+        "lab_seconds_per_second": running.engine.pace,
     }
 
 

@@ -50,6 +50,7 @@ def judge(
 ) -> tuple[Verdict, ...]:
     """The verdicts on one host, the one that explains most of the lost speed first.
 
+    One that voids what was measured comes before all others: what they explain cannot be weighed until it is settled.
     Empty without evidence of a commit probe; where there is some, and no verdict, it is `inconclusive`.
     """
     case = Case(tuple(facts), tuple(findings), gpu_bandwidth)
@@ -58,7 +59,9 @@ def judge(
     found = _rulings(case)
     if not found:
         found = [healthy.judge(case) if _comparable(case) else None]
-    ranked = sorted((r for r in found if r is not None), key=lambda ruling: -ruling.explains)
+    ranked = sorted(
+        (r for r in found if r is not None), key=lambda ruling: (not ruling.voids, -ruling.explains)
+    )
     return tuple(_plain(ruling.verdict) for ruling in ranked or [inconclusive.judge(case)])
 
 

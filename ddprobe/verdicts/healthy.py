@@ -8,7 +8,8 @@ from ddprobe.parsing import sizes
 from ddprobe.verdicts import standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.excluded import excluded
-from ddprobe.verdicts.ladder import mean
+from ddprobe.verdicts.growth import Growth, five, growth
+from ddprobe.verdicts.ladder import arm_of, mean
 from ddprobe.verdicts.reach import Reach, reach
 from ddprobe.verdicts.ruling import Ruling, weakest
 
@@ -42,6 +43,10 @@ def judge(case: Case) -> Ruling | None:
             f"repeated text stays below {thresholds.EXPECTED:.0%} of the ceiling, which the better drafters reach: this "
             "one works, and is not among them"
         )
+    slower = growth(case)
+    if slower is not None:
+        reasons.append(f"{slower.told}: what the drafter does holds, and this is another matter")
+        reasons += [slower.explained] if slower.explained else []
     full = found.works and sound and known and not weak and not hard
     left_out = case.setup.left_out if case.setup is not None else ()
     return Ruling(
@@ -64,10 +69,25 @@ def judge(case: Case) -> Ruling | None:
                     if known
                     else ("what kind of drafter it is: looking up repeated text passes easy arms trivially",)
                 ),
+                *(slower.missing if slower is not None else ()),
                 *left_out[:4],
             ),
-            next=("keep this report to compare with after an upgrade",),
+            next=(
+                *_timed(case, slower),
+                "keep this report to compare with after an upgrade",
+            ),
         )
+    )
+
+
+def _timed(case: Case, slower: Growth | None) -> tuple[str, ...]:
+    """How to learn whether the step time grows as it must."""
+    if slower is None or not slower.missing:
+        return ()
+    short, long = slower.short.context_tokens, slower.long.context_tokens
+    return (
+        "whether the step time grows as it must: five lengths, with the target's config and `gpu_bandwidth` known: "
+        + words.command(case, [arm_of(slower.short.arm)], five(short, long)),
     )
 
 

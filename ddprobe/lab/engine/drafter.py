@@ -125,9 +125,11 @@ class Drafter:
     def propose(self, context: Context, hidden: Continuation) -> Proposal:
         """What it thinks comes next. `hidden` is what the target's last hidden states hold of it."""
         sight = self._look(context)
+        if not self.mechanism.tree_budget:
+            return self._chain(context, hidden, sight)
         tokens: list[int] = []
         parents: list[int] = []
-        budget = self.mechanism.tree_budget or self.mechanism.draft_tokens
+        budget = self.mechanism.tree_budget
         # Best first: each step down and each second choice makes a branch less likely.
         waiting: list[tuple[int, int, int, int, bool, _Path]] = []
         count = 0
@@ -146,6 +148,14 @@ class Drafter:
             parents.append(parent)
             grow(_Path(len(tokens) - 1, (*path.tokens, token), path.copying and copied), cost)
         return Proposal.of(tokens, parents)
+
+    def _chain(self, context: Context, hidden: Continuation, sight: _Sight) -> Proposal:
+        """The likeliest token after the likeliest."""
+        path = _Path(-1, (), sight.place is not None)
+        for depth in range(self.mechanism.draft_tokens):
+            token, copied = next(self._candidates(context, hidden, path, sight))
+            path = _Path(depth, (*path.tokens, token), path.copying and copied)
+        return Proposal.of(path.tokens, range(-1, len(path.tokens) - 1))
 
     def _candidates(
         self, context: Context, hidden: Continuation, path: _Path, sight: _Sight

@@ -34,6 +34,8 @@ class Engine:
     context_length: int
     write_log: Callable[[float, str], None]
     """A line, and how many seconds after now it is written."""
+    pace: float = 1.0
+    """Seconds here for a second of the hardware that is made up."""
     alive: bool = True
     running: int = 0
     _served: int = 0

@@ -46,6 +46,8 @@ class Tokenizer:
         self.ordinary = ordinary
         self._ids: dict[str, tuple[int, ...]] = {}
         self._texts: dict[int, bytes] = {number: bytes([number]) for number in range(BYTES)}
+        self._words: dict[int, bytes] = {}
+        """Made up for ids that no text was given."""
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, no special token among them."""
@@ -58,8 +60,14 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text; an id that no text here was ever given gets a word of its own."""
-        texts = self._texts
-        return b"".join(texts.get(number) or _word(number) for number in ids).decode("utf-8", "replace")
+        texts, words = self._texts, self._words
+        return b"".join(
+            [texts.get(number) or words.get(number) or self._word(number) for number in ids]
+        ).decode("utf-8", "replace")
+
+    def _word(self, number: int) -> bytes:
+        self._words[number] = _word(number)
+        return self._words[number]
 
     def _learn(self, piece: str) -> tuple[int, ...]:
         data = piece.encode("utf-8", "surrogatepass")
