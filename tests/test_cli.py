@@ -155,7 +155,9 @@ def test_every_command_has_a_help_page(name: str, capsys: pytest.CaptureFixture[
     assert (f"Example: ddprobe {name}" in told) is (name not in ("report", "lab"))
 
 
-@pytest.mark.parametrize("name", ["inspect-config", "server", "commit-probe", "grep", "read", "probe", "hosts", "demo"])
+@pytest.mark.parametrize(
+    "name", ["inspect-config", "server", "commit-probe", "grep", "read", "probe", "hosts", "demo"]
+)
 def test_every_look_at_hosts_takes_all_the_common_options(name: str) -> None:
     command = app._command(name)
     assert {spelling for parameter in command.params for spelling in parameter.opts} >= options.SPELLINGS

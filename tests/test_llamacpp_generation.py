@@ -96,8 +96,8 @@ def test_the_second_way() -> None:
 def test_tokens() -> None:
     request = LLAMA.tokenize("t", BASE, " red")
     assert json.loads(request.body) == {"content": " red", "add_special": False, "parse_special": False}
-    assert LLAMA.tokens(answer('{"tokens":[281,279]}', "/tokenize")) == (281, 279)
-    assert LLAMA.tokens(recorded("b10434-tokenize.json", "/tokenize")) == (281, 279, 282)
+    assert LLAMA.token_ids(answer('{"tokens":[281,279]}', "/tokenize")) == (281, 279)
+    assert LLAMA.token_ids(recorded("b10434-tokenize.json", "/tokenize")) == (281, 279, 282)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_tokens() -> None:
 )
 def test_what_holds_no_tokens(body: str) -> None:
     with pytest.raises(Unanswered, match="no token ids"):
-        LLAMA.tokens(answer(body, "/tokenize"))
+        LLAMA.token_ids(answer(body, "/tokenize"))
 
 
 # --- recorded streams --------------------------------------------------------------------------------------

@@ -332,7 +332,19 @@ def test_what_the_only_step_says_is_said_once(monkeypatch: pytest.MonkeyPatch, b
 @pytest.mark.usefixtures("blocks")
 def test_quiet_shows_what_needs_a_look_and_the_last_line() -> None:
     lines = shown(reports.report(), quiet=True, width=400).splitlines()
-    starts = ("? inconclusive", "✗ DC20", "→", "! DC05", "→", "? unanswered", "→", "gpu2", "gpu3", "→", "✗ fail  2 of 3 hosts")
+    starts = (
+        "? inconclusive",
+        "✗ DC20",
+        "→",
+        "! DC05",
+        "→",
+        "? unanswered",
+        "→",
+        "gpu2",
+        "gpu3",
+        "→",
+        "✗ fail  2 of 3 hosts",
+    )
     assert len(lines) == len(starts)
     assert all(line.strip().startswith(start) for line, start in zip(lines, starts, strict=True))
 

@@ -119,7 +119,7 @@ def test_a_text_is_tokenised_without_special_tokens() -> None:
     request = SGLANG.tokenize("ids", BASE, "Hello")
     assert json.loads(request.body) == {"prompt": "Hello", "add_special_tokens": False}
     body = '{"tokens":[39,68,75,75,78],"count":5,"max_model_len":512}'
-    assert SGLANG.tokens(answer(body, "/tokenize")) == (39, 68, 75, 75, 78)
+    assert SGLANG.token_ids(answer(body, "/tokenize")) == (39, 68, 75, 75, 78)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_text_is_tokenised_without_special_tokens() -> None:
 )
 def test_no_ids_is_no_answer(body: str, why: str) -> None:
     with pytest.raises(Unanswered, match=why):
-        SGLANG.tokens(answer(body, "/tokenize"))
+        SGLANG.token_ids(answer(body, "/tokenize"))
 
 
 # --- what it says of itself --------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ def test_tokenize() -> None:
         "/tokenize",
         {"model": "tiny", "prompt": " red", "add_special_tokens": False},
     )
-    assert VLLM_GENERATION.tokens(recorded("tokenize", "/tokenize")) == (281, 279, 282)
+    assert VLLM_GENERATION.token_ids(recorded("tokenize", "/tokenize")) == (281, 279, 282)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_tokenize() -> None:
 )
 def test_no_tokens(body: str, status: int, why: str) -> None:
     with pytest.raises(Unanswered, match=why):
-        VLLM_GENERATION.tokens(answer(body, status, "/tokenize"))
+        VLLM_GENERATION.token_ids(answer(body, status, "/tokenize"))
 
 
 # --- one answer --------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def reach(probe: type[Probe]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     modules = _modules(probe.__module__)
     definitions: dict[str, list[tuple[str, ast.AST]]] = {}
     for module in sorted(modules):
-        for node in ast.walk(_tree(module)):
+        for node in _outer(_tree(module)):
             for name in _defines(node):
                 definitions.setdefault(name, []).append((module, node))
     asked = {f"{method} {path}": path for method, path in readonly.HTTP_PATHS}
@@ -141,6 +141,14 @@ def _imported(module: str) -> dict[str, str]:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
+
+
+def _outer(scope: ast.AST) -> Iterator[ast.AST]:
+    """What a module or class defines for others, the parts of its classes included; nothing inside functions."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, ast.FunctionDef):
+            yield from _outer(node)
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:

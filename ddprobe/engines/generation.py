@@ -151,7 +151,7 @@ class Generation(abc.ABC):
         """Ask for the ids of a text, without BOS or other special tokens."""
 
     @abc.abstractmethod
-    def tokens(self, result: HttpResult) -> Ids:
+    def token_ids(self, result: HttpResult) -> Ids:
         """The ids. Raises `Unanswered` when the answer holds none."""
 
     @abc.abstractmethod

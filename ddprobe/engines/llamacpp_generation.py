@@ -65,7 +65,7 @@ class LlamaCppGeneration(Generation):
         body = {"content": text, "add_special": False, "parse_special": False}
         return post(key, base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False)
 
-    def tokens(self, result: HttpResult) -> Ids:
+    def token_ids(self, result: HttpResult) -> Ids:
         _whole_or_said(result)
         told = mapping(document({self.tokenize_path: result}, self.tokenize_path))
         ids = _ids(told.get("tokens"))

@@ -80,7 +80,7 @@ class SGLangGeneration(Generation):
         body = {"prompt": text, "add_special_tokens": False} | ({"model": model} if model else {})
         return post(key, base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False)
 
-    def tokens(self, result: HttpResult) -> Ids:
+    def token_ids(self, result: HttpResult) -> Ids:
         found = sglang_answers.json_object(result)
         ids = sglang_answers.token_ids(found.get("tokens"))
         if ids is None:

@@ -57,7 +57,7 @@ class VLLMGeneration(Generation):
         body = {**_named(model), "prompt": text, "add_special_tokens": False}
         return post(key, base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False)
 
-    def tokens(self, result: HttpResult) -> Ids:
+    def token_ids(self, result: HttpResult) -> Ids:
         result.text  # noqa: B018 - raises with the reason
         told = mapping(document({self.tokenize_path: result}, self.tokenize_path))
         ids = answers.whole_numbers(told.get("tokens"))

@@ -47,7 +47,8 @@ def judge(case: Case) -> Ruling | None:
     if slower is not None:
         reasons.append(f"{slower.told}: what the drafter does holds, and this is another matter")
         reasons += [slower.explained] if slower.explained else []
-    full = found.works and sound and known and not weak and not hard
+    timed = slower is None or bool(slower.explained)
+    full = found.works and sound and known and timed and not weak and not hard
     left_out = case.setup.left_out if case.setup is not None else ()
     return Ruling(
         Verdict(

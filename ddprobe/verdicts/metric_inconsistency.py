@@ -9,6 +9,7 @@ from ddprobe.facts import Account, Claim, CommitRequest
 from ddprobe.model import Outcome, Verdict
 from ddprobe.verdicts import standing, thresholds, words
 from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.growth import growth
 from ddprobe.verdicts.ruling import Ruling
 
 STREAM = "stream"
@@ -51,6 +52,7 @@ def judge(case: Case) -> Ruling | None:
     reasons += [check.text] if contradicted and check is not None else []
     reasons += [f"{finding.id}: {finding.summary}" for finding in lints if not enough]
     reasons += [text for _, text in claims]
+    reasons += _not_the_text(case, pooled) if commit_path else []
     kind = "commit_path" if commit_path else "metric" if by_request or contradicted else "worker_reporting"
     solid = by_request and sum(request.num_spec_steps or 0 for request in disagreeing) >= thresholds.MIN_STEPS
     facts = (check if contradicted else None, *disagreeing, *(claim for claim, _ in claims))
@@ -199,6 +201,25 @@ def _explains(case: Case, pooled: Pooled | None) -> float:
     streamed = pooled.streamed if pooled is not None else _shown(case) or 1.0
     told = pooled.told if pooled is not None and pooled.not_committed else 1 + depth
     return max(1.0, told / streamed)
+
+
+def _not_the_text(case: Case, pooled: Pooled | None) -> list[str]:
+    """Why hard text is no explanation of tokens that are accepted and lost; and what else is slow."""
+    easy = standing.short_point(case)
+    shown = (
+        f"{words.commits([easy], standing.ceiling(case))}, and it is the easiest there is; "
+        if easy is not None
+        else ""
+    )
+    deep = f" ({pooled.told - 1:.2f} a step here)" if pooled is not None and pooled.not_committed else ""
+    told = [
+        f"text difficulty alone does not explain this: {shown}hard text would lower what is accepted{deep}, and not what "
+        "becomes of it"
+    ]
+    slower = growth(case)
+    if slower is not None:
+        told.append(f"{slower.told}: a loss of its own beside this one, and no matter of the text either")
+    return told
 
 
 # --- words ------------------------------------------------------------------------------------------------

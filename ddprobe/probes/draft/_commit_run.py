@@ -244,7 +244,7 @@ class Measurement:
             generation.tokenize(f"tokens-{number:02d}", target.base, pieces[name], serving.model)
             for number, name in enumerate(names)
         )
-        tokens = {name: generation.tokens(answer) for name, answer in zip(names, answers, strict=True)}
+        tokens = {name: generation.token_ids(answer) for name, answer in zip(names, answers, strict=True)}
         needed = plan.filler_needed(scripts, [longest])
         if needed:
             tokens[FILLER] = yield from self._filler(target, needed)
@@ -255,7 +255,7 @@ class Measurement:
         generation, serving = target.generation, target.serving
         text = filler(self.probe.seed, PIECE)
         answer = yield generation.tokenize("tokens-filler-00", target.base, text, serving.model)
-        ids = generation.tokens(answer)
+        ids = generation.token_ids(answer)
         if len(ids) >= needed or not ids:
             return ids
         characters = int((needed - len(ids)) * len(text) / len(ids) * 1.15) + PIECE
@@ -266,7 +266,7 @@ class Measurement:
             for number, cut in enumerate(cuts, 1)
         )
         for answer in answers:
-            ids += generation.tokens(answer)
+            ids += generation.token_ids(answer)
         return ids
 
     def _in_vocabulary(self, tokens: dict[str, Ids]) -> bool:

@@ -50,7 +50,7 @@ class Asker:
         return LLAMA.counters(self.get("/metrics")["/metrics"])
 
     def ids(self, text: str) -> Ids:
-        return LLAMA.tokens(self.post(LLAMA.tokenize("t", self.server.base, text)))
+        return LLAMA.token_ids(self.post(LLAMA.tokenize("t", self.server.base, text)))
 
     def generates(self, prompt: Prompt, tokens: int, way: str = "/completion") -> Generated:
         before = self.counters()

@@ -43,7 +43,7 @@ class Asking:
         }
 
     def ids(self, text: str) -> tuple[int, ...]:
-        return GENERATION.tokens(self.ask(GENERATION.tokenize("ids", self.base, text, self.serving.model)))
+        return GENERATION.token_ids(self.ask(GENERATION.tokenize("ids", self.base, text, self.serving.model)))
 
     def generates(self, prompt: Prompt, tokens: int, way: str = NATIVE) -> Generated:
         request = GENERATION.generate(

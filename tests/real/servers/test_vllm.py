@@ -103,7 +103,7 @@ def test_it_says_what_it_is(collapse: Asked) -> None:
 
 def test_ids_of_a_text(collapse: Asked) -> None:
     request = collapse.speaks.tokenize("tokenize", collapse.server.base, collapse.server.phrase * 2, "tiny")
-    assert collapse.speaks.tokens(collapse.ask(request)) == collapse.server.ids * 2
+    assert collapse.speaks.token_ids(collapse.ask(request)) == collapse.server.ids * 2
 
 
 # Drafts of the step at n tokens are right while n + 5 fits into 2048: eight steps of 6 from 2001 on.
@@ -154,7 +154,7 @@ def test_lookup_on_easy_text_and_on_none(ngram: Asked) -> None:
         "tokenize", ngram.server.base, " " + " ".join(ngram.server.words[:40]), "tiny"
     )
     hard = request_fact(
-        ngram.generate(Prompt(ids=ngram.speaks.tokens(ngram.ask(request))), 97),
+        ngram.generate(Prompt(ids=ngram.speaks.token_ids(ngram.ask(request))), 97),
         key="hard", purpose="point", arm="random", context_tokens=48, prompt=0, max_tokens=97, ceiling=6,
     )  # fmt: skip
     assert hard.num_spec_steps is not None
