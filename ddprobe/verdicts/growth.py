@@ -95,7 +95,8 @@ class Growth:
         if self.roofline is None or self.line.slope <= 0:
             return ""
         share = min(1.0, self.roofline.ms_per_token / self.line.slope)
-        return f"reading the KV cache alone accounts for {share:.0%} of that growth ({self.roofline.card})"
+        most = "" if self.roofline.known else "up to "
+        return f"reading the KV cache alone accounts for {most}{share:.0%} of that growth ({self.roofline.card})"
 
 
 def growth(case: Case) -> Growth | None:
