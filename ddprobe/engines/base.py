@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ddprobe.engines.generation import Generation
 
 HTTP_TIMEOUT = 10.0
+_BEYOND = 1e290
+_EXACT = 2**53
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?\Z")
 _PYTHON_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
@@ -171,13 +173,15 @@ def items(value: Any) -> list[dict[str, Any]]:
 
 
 def number(value: Any) -> float | None:
-    """The value if it is a number."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """The value if it is a number that one can reckon with: JSON here may hold NaN, Infinity and integers of any length."""
+    counts = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _BEYOND
+    return float(value) if counts else None
 
 
 def whole_number(value: Any) -> int | None:
-    """The value if it is an integer."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """The value if it is an integer that a float holds exactly."""
+    counts = isinstance(value, int) and not isinstance(value, bool) and abs(value) < _EXACT
+    return value if counts else None
 
 
 def total(rows: list[dict[str, Any]], field: str) -> int | None:

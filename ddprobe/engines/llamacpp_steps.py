@@ -17,6 +17,10 @@ from ddprobe.engines.base import mapping, number, whole_number
 from ddprobe.engines.generation import Event, StreamedStep
 
 
+_MOST_HIDDEN = 1000
+"""Steps in a row without an event, at most: a count that jumps further is no count."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What one event says of the request so far."""
@@ -59,6 +63,8 @@ def steps_of(
             return None
         # Steps before this one none of whose tokens had an event.
         hidden = max(0, last.output - (emitted + right + 1))
+        if hidden > _MOST_HIDDEN:
+            return None
         share = _share(more, hidden, first.output - 1 - emitted, draft_tokens)
         if share is None:
             return None

@@ -19,6 +19,7 @@ from ddprobe.errors import Unanswered
 from ddprobe.model import HttpResult
 
 _DETAILS = "spec_tokens_details"
+_MOST_IN_PIECE = 100_000
 
 
 @dataclass(slots=True)
@@ -191,6 +192,8 @@ def _steps(heard: _Heard, serving: Serving, said: Spoken) -> _Shown:
     grown = list(_growth(heard))
     first_at = grown[0][1] if grown else heard.times[0] if heard.times else None
     interval = serving.stream_interval or 1
+    if any(tokens > _MOST_IN_PIECE for tokens, _, _ in grown):
+        return _Shown(first_at=first_at, notes=("a piece of the stream claims more tokens than it can hold",))
     if not grown or (len(grown) == 1 and grown[0][0] > 1):
         return _Shown(first_at=first_at)
     if interval > 1:

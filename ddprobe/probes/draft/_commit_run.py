@@ -322,6 +322,8 @@ class Measurement:
             prompts = list(self._prompts(place))
             points.append(plan.planned(place, prompts, sent[-2 * len(prompts) :], self.output, self.cold))
             sent += prompts
+        if self.places:
+            points.append(self._controls())
         used = {place.script.label: place.script for place in self.places}
         ms = self.sender.target.serving.decode_ms if self.sender is not None else None
         output = sum(point.output_tokens for point in points)
@@ -330,6 +332,20 @@ class Measurement:
             points=tuple(points),
             texts=arms.digests(used.values()),
             seconds=output * ms / 1000 if ms is not None else None,
+        )
+
+    def _controls(self) -> PlannedPoint:
+        """What is sent beside the points: the warm-up, one prompt twice, and the first point once more."""
+        first, twice = self.places[0], self._check_place()
+        if self.cold:
+            return PlannedPoint("controls", first.context, 1, first.length, first.length, WARM_UP_TOKENS)
+        return PlannedPoint(
+            arm="controls",
+            context_tokens=twice.context,
+            prompts=4,
+            prompt_tokens=2 * first.length + 2 * twice.length,
+            prefill_tokens=first.length + twice.length + 2,
+            output_tokens=WARM_UP_TOKENS + 3 * self.output,
         )
 
     # --- sending -------------------------------------------------------------------------------------------
