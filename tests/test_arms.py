@@ -206,7 +206,9 @@ def test_the_near_source_is_at_its_distance(window: int | None, distance: int, v
     for length in (near.shortest(tokens), 3000):
         for variant in range(variants):
             prompt = near.build(tokens, length, variant)
-            whole = prompt + near.expected(tokens, length, variant, distance)
+            follow = near.expected(tokens, length, variant, distance)
+            assert follow
+            whole = prompt + follow
             # From the cue's first token on, everything stood `distance` tokens earlier.
             cue = min(CUE, min(200, distance * 3 // 5) // 4)
             assert len(prompt) == length
@@ -237,12 +239,17 @@ def test_near_and_far_use_different_passages() -> None:
     assert len({tuple(far_copy(replace(NEEDS, seed=seed))[0].pieces()) for seed in range(20)}) > 10
 
 
-def test_a_copier_goes_on_with_what_it_wrote() -> None:
-    near, _ = far_copy(NEEDS)
-    tokens = tokenised(near, 1024)
-    endless = near.expected(tokens, 1024, 0, 1200)
-    assert len(endless) == 1200
-    assert endless[512:] == endless[:-512]
+@pytest.mark.parametrize("variants", [4, 9])
+def test_nothing_is_expected_after_the_passages_end(variants: int) -> None:
+    """A block of 16 asks for 273 tokens, more than a passage holds: what comes then says nothing of copying."""
+    for script in far_copy(replace(NEEDS, ceiling=16, variants=variants)):
+        tokens = tokenised(script, 4096)
+        for variant in range(variants):
+            follow = script.expected(tokens, 4096, variant, 273)
+            assert 150 <= len(follow) < 273
+            # All of it stands in the passages, the filler not.
+            passages = [tokens[name] for name in script.pieces() if name.startswith("far-copy")]
+            assert any(follow == ids[at : at + len(follow)] for ids in passages for at in range(len(ids)))
 
 
 @pytest.mark.parametrize("script", [s for s in every_script() if s.copies], ids=lambda script: script.label)

@@ -518,8 +518,9 @@ def test_the_demo_does_the_main_job_and_says_that_it_is_a_lab(
     assert app.run(["demo"]) in (0, 1)
     told = capsys.readouterr().out
     assert told.startswith("LAB: ")
-    for step in ("config", "server", "grep", "read"):
+    for step in ("config", "server", "grep", "read", "commit"):
         assert f"── {step}  lab-" in told
+    assert "metric_inconsistency (commit_path)" in told
     assert told.count("  complete\n") == 2
     assert "≠" not in told, "nothing disagrees there, so no mark is explained"
     assert app.run(["demo", "--scenario", "healthy", "--json"]) == 0
@@ -530,7 +531,9 @@ def test_the_demo_does_the_main_job_and_says_that_it_is_a_lab(
         ("server", "done"),
         ("grep", "done"),
         ("read", "done"),
+        ("commit", "done"),
     ]
+    assert [verdict["name"] for verdict in report["verdicts"]] == ["healthy"]
     assert [span["status"] for span in report["ranges"]] == ["complete", "complete"]
     assert app.run(["demo", "--scenario", "helthy"]) == 2
     assert errors(capsys) == ["ddprobe: the lab has no scenario 'helthy'", "  did you mean healthy?"]

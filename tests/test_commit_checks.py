@@ -81,6 +81,15 @@ def test_nothing_drifted() -> None:
     assert check.text.endswith("a step took 8.0 ms and 9.0 ms: nothing drifted")
 
 
+def test_prompts_that_differ_among_themselves_are_no_drift() -> None:
+    """The first prompt is easier than the three others, and it alone is sent again."""
+    easy, hard = request(*[8] * 17, prompt=0), [request(*[5] * 17, prompt=n) for n in (1, 2, 3)]
+    check = checks.first_again([easy, *hard], [request(*[8] * 17, prompt=0)])
+    assert check.agrees is True
+    assert (check.first, check.second, check.steps) == (8.0, 8.0, 34)
+    assert checks.first_again([easy, *hard], [request(*[5] * 17, prompt=0)]).agrees is False
+
+
 def test_the_step_time_drifted() -> None:
     check = checks.first_again([ALL_RIGHT] * 4, [request(*[8] * 17, ms=16.0)])
     assert check.agrees is True

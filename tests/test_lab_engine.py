@@ -360,6 +360,12 @@ class TestGenerate:
         assert first["meta_info"]["finish_reason"] == {"type": "length", "length": 30}
         assert first["lab"] is True
 
+    def test_it_says_how_fast_its_clock_runs(self, healthy: LabSession) -> None:
+        """So that no step time of the lab is taken for a GPU's: 200 ms stand for a second of the hardware."""
+        info = json.loads(asked(healthy, "/server_info").text)
+        assert (info["lab"], info["lab_seconds_per_second"]) == (True, 0.2)
+        assert healthy.machine.gpu_bandwidth == 3350 / 0.2
+
     def test_one_token_needs_no_verification(self, healthy: LabSession) -> None:
         meta = json.loads(asked(healthy, "/generate", native([300, 301], 1)).text)["meta_info"]
         assert meta["completion_tokens"] == 1

@@ -385,7 +385,8 @@ def test_an_error_within_the_stream(line: str) -> None:
     ("result", "words"),
     [
         (answer(streamed((1, 0.001, 0, 0), (2, 2.0, 5, 0)).body.rpartition(b"data:")[0]), "ends early"),
-        (answer(""), "ends early"),
+        (answer(""), "the answer is empty"),
+        (answer("<html>gateway</html>"), "no JSON object: <html>gateway</html>"),
         (answer("", failure="connection reset"), "connection reset"),
         (answer(streamed((1, 0.001, 0, 0)).body, truncated=True), "cut at"),
         (answer("", timed_out=True, seconds=3.0), "timed out"),

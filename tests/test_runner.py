@@ -520,7 +520,7 @@ def test_stored_evidence_is_judged_the_same_again(tmp_path: Path) -> None:
     assert cli.run(["demo", "--reports", str(tmp_path), "-q"]) in (0, 1)
     (folder,) = tmp_path.iterdir()
     report = store.load(folder)
-    assert len(report.steps) == 4
+    assert len(report.steps) == 5
     for stored in report.steps:
         kind = probes.load(stored.probe)
         step = Step(stored.id, kind(**dict(stored.settings)))

@@ -509,6 +509,16 @@ FULL_LAST = ModelConfig(
 LOST = ladder("far-copy far", 7.1, 2.0, 1.9)
 
 
+def test_far_text_that_is_lost_at_one_length_only_is_no_lost_kv() -> None:
+    """Whoever cannot see 16k back does not see 128k back."""
+    dip = ladder("far-copy far", 7.1, 3.0, 6.9)
+    verdict = only(facts(*EASY, *NEAR, *dip, *FINE))
+    assert verdict.name == "inconclusive"
+    assert "at a greater length both are alike again" in " ".join(verdict.reasons)
+    lost = ladder("far-copy far", 7.1, 3.0, 2.9)
+    assert only(facts(*EASY, *NEAR, *lost, *FINE)).kind == "far_kv"
+
+
 def test_far_kv() -> None:
     verdict = only(facts(*EASY, *NEAR, *LOST, extra=(FULL_LAST,), limits=(WINDOW,)))
     assert (verdict.name, verdict.kind, verdict.confidence) == ("long_context_bug", "far_kv", "high")
@@ -868,9 +878,39 @@ def test_healthy_says_what_it_does_not_say_of_the_step_time(
     assert any("--contexts 1k,3328" in todo for todo in verdict.next) == bool(wanted)
 
 
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [((20.0, 140.0, 1030.0), "attention_kernel_bottleneck"), ((20.0, 22.5, 25.4), "healthy")],
+)
+def test_steps_that_came_in_bursts_have_a_pace_and_no_spread(times: tuple[float, ...], found: str) -> None:
+    """A pace grows as well as a median; by a quarter it may have grown by chance."""
+    first, *rest = timed(EASY, *times)
+    paced = replace(first, step_ms_low=None, step_ms_high=None)
+    tiny = replace(KIMI, num_hidden_layers=1)
+    assert names(facts(paced, *rest, *NEAR, *FAR, *FINE, extra=(tiny,)), bandwidth=1792.0) == [found]
+
+
 def test_two_lengths_make_no_slope() -> None:
     two = timed((EASY[0], EASY[2]), 20.0, 1030.0)
-    assert "attention_kernel_bottleneck" not in names(facts(*two, extra=(KIMI,)))
+    verdict = only(facts(*two, *NEAR, *FAR, *FINE, extra=(KIMI,)), bandwidth=1792.0)
+    assert (verdict.name, verdict.confidence) == ("healthy", "low")
+    assert any("accounts for 1% of that growth" in reason for reason in verdict.reasons)
+    assert "step times at 3 lengths or more: 2 give no slope" in verdict.missing
+
+
+def test_what_the_plan_counts_beside_the_points_is_no_text() -> None:
+    points = (*EASY, *NEAR, *FAR, *FINE)
+    controls = PlannedPoint("controls", SHORT, 4, 4096, 2048, 500)
+    known = tuple(
+        replace(fact, points=(*fact.points, controls)) if isinstance(fact, CommitSetup) else fact
+        for fact in facts(*points)
+    )
+    assert judged(known) == judged(facts(*points))
+    short = tuple(
+        replace(fact, points=(*fact.points, controls)) if isinstance(fact, CommitSetup) else fact
+        for fact in facts(*EASY)
+    )
+    assert judged(short) == judged(facts(*EASY))
 
 
 def test_grouped_heads_are_spread_over_ranks_and_windows_do_not_grow() -> None:

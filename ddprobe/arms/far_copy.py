@@ -84,7 +84,11 @@ class _Copy(Script):
         return prompt
 
     def expected(self, tokens: Mapping[str, Ids], length: int, variant: int, count: int) -> Ids:
-        return _go_on(*self._laid(tokens, length, variant), count)
+        """The rest of the passage. What a target writes after its end is no matter of copying."""
+        prompt, start = self._laid(tokens, length, variant)
+        size = len(self._sources(tokens)[0])
+        _, offset, cue = self._cue(size, variant)
+        return prompt[start : start + min(count, size - offset - cue)]
 
     @abc.abstractmethod
     def _laid(self, tokens: Mapping[str, Ids], length: int, variant: int) -> tuple[Ids, int]:
@@ -153,9 +157,3 @@ class Far(_Copy):
         prose = take(tokens, length - len(head) - cue)
         prompt = head + prose + sources[number][offset : offset + cue]
         return prompt, number * size + offset + cue
-
-
-def _go_on(prompt: Ids, start: int, count: int) -> Ids:
-    """What a copier writes that reads from `start`: the prompt's rest, then what it wrote itself."""
-    rest = prompt[start:]
-    return (rest * (-(-count // len(rest))))[:count]

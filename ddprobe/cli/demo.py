@@ -26,7 +26,7 @@ def demo(
         ),
     ] = None,
 ) -> int:
-    """The main job against a lab host inside this process: inspect-config, server, grep, read, report.
+    """The main job against a lab host inside this process: inspect-config, server, grep, read, commit-probe, report.
 
     Needs no GPU, no network and no set-up. The lab's files, processes and numbers are made up, and every output of
     it says so. It takes the options of every look at hosts; the lab's host is the only one, whatever --hosts says.
@@ -35,6 +35,7 @@ def demo(
     """
     from ddprobe import lab
     from ddprobe.model import Step
+    from ddprobe.probes.draft.commit import DraftCommit
     from ddprobe.probes.draft.config import DraftConfig
     from ddprobe.probes.engine.server import EngineServer
     from ddprobe.probes.source.grep import SourceGrep
@@ -45,6 +46,7 @@ def demo(
         Step("server", EngineServer()),
         Step("grep", SourceGrep(pattern=PATTERN, in_glob=FOLDER, limit=12)),
         Step("read", SourceRead(file=FILE, ranges=RANGES)),
+        Step("commit", DraftCommit()),
     ]
     with lab.running(scenario or lab.DEFAULT) as host:
         hosts = targets.limited([host], options)

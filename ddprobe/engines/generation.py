@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ddprobe.engines.base import Answers
+from ddprobe.errors import Unanswered
 from ddprobe.facts import Account, Claim, ServerArgs
 from ddprobe.model import HttpRequest, HttpResult
 
@@ -244,20 +245,38 @@ def _object(data: str) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {"malformed": data[:300]}
 
 
+def unstreamed(result: HttpResult) -> dict[str, Any]:
+    """The one JSON object of a whole answer that holds no event: not streamed, whatever was asked for.
+
+    Raises `Unanswered` when it is none: something before the server may have answered in its place.
+    """
+    told = result.text.strip()
+    if not told:
+        raise Unanswered(result.key, "the answer is empty")
+    data = _object(told)
+    if list(data) == ["malformed"]:
+        raise Unanswered(result.key, f"the answer is no JSON object: {' '.join(told[:200].split())}")
+    return data
+
+
 def said_error(data: Mapping[str, Any]) -> str:
-    """The error that an answer of status 200 speaks of; empty when it speaks of none.
+    """The error that an answer of status 200 speaks of, on one line; empty when it speaks of none.
 
     Servers write it as `{"error": {"message": …}}`, `{"error": "…"}`, `{"object": "error", "message": …}` or `{"detail": …}`.
     """
+    return " ".join(_said(data)[:500].split())
+
+
+def _said(data: Mapping[str, Any]) -> str:
     error = data.get("error")
     if isinstance(error, Mapping):
-        return str(error.get("message") or error)[:500]
+        return str(error.get("message") or error)
     if error:
-        return str(error)[:500]
+        return str(error)
     if data.get("object") == "error":
-        return str(data.get("message") or "an error without words")[:500]
+        return str(data.get("message") or "an error without words")
     if "detail" in data and len(data) == 1:
-        return str(data["detail"])[:500]
+        return str(data["detail"])
     if "malformed" in data and len(data) == 1:
         return f"the stream holds what is no JSON: {str(data['malformed'])[:200]}"
     return ""

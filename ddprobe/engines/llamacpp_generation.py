@@ -26,6 +26,7 @@ from ddprobe.engines.generation import (
     events,
     post,
     said_error,
+    unstreamed,
 )
 from ddprobe.engines.llamacpp_accounts import server_wide, streamed, totals
 from ddprobe.engines.llamacpp_serving import counters_of, lifetime, serving_of
@@ -106,7 +107,7 @@ class LlamaCppGeneration(Generation):
         self, result: HttpResult, serving: Serving, before: Counters | None, after: Counters | None
     ) -> Generated:
         _whole_or_said(result)
-        told = tuple(events(result)) or (Event(mapping(document({"": result}, "")), None, -1),)
+        told = tuple(events(result)) or (Event(unstreamed(result), None, -1),)
         if error := next(filter(None, (said_error(event.data) for event in told)), "") or _late_error(result):
             return Generated(error=error)
         heard = _Heard(told)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from ddprobe.engines.base import mapping, number, whole_number
 from ddprobe.engines.generation import Event, StreamedStep
 
-
 _MOST_HIDDEN = 1000
 """Steps in a row without an event, at most: a count that jumps further is no count."""
 

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ddprobe.engines.base import items, mapping, text, whole_number
-from ddprobe.engines.generation import Event, Generated, Ids, Serving, StreamedStep, events, said_error
+from ddprobe.engines.generation import (
+    Event,
+    Generated,
+    Ids,
+    Serving,
+    StreamedStep,
+    events,
+    said_error,
+    unstreamed,
+)
 from ddprobe.engines.sglang_accounts import Spoken, accounts, last_is_cut, spoken, stream_account
 from ddprobe.errors import Unanswered
 from ddprobe.model import HttpResult
@@ -111,13 +120,10 @@ def _whole(result: HttpResult) -> str:
 
 
 def _hear(result: HttpResult) -> _Heard:
-    body = _whole(result)
+    _whole(result)
     found: Sequence[Event] = tuple(events(result))
-    if not found and body.strip():
-        # Not streamed, whatever was asked for.
-        found = (Event(json_object(result), None, -1),)
     if not found:
-        raise Unanswered(result.key, "the answer is empty")
+        found = (Event(unstreamed(result), None, -1),)
     heard = _Heard(native=not any("choices" in event.data for event in found))
     for event in found:
         heard.error = said_error(event.data) or _aborted(event.data)

@@ -65,7 +65,9 @@ class SGLangGeneration(Generation):
             or whole_number(served[0].get("max_model_len") if served else None)
             or whole_number(args.get("context_length")),
             kv_tokens=room,
-            kv_used=None if usage is None or room is None else round(usage * room),
+            kv_used=round(usage * room)
+            if usage is not None and room is not None and 0 <= usage <= 1
+            else None,
             running=_first(total(loads, "num_running_reqs"), counted.get("sglang:num_running_reqs")),
             waiting=_first(total(loads, "num_waiting_reqs"), counted.get("sglang:num_queue_reqs")),
             model=text(served[0].get("id") if served else None) or text(model.get("served_model_name")),

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ddprobe.engines.base import document, items, mapping, text, whole_number
+from ddprobe.engines.base import items, mapping, text, whole_number
 from ddprobe.engines.generation import Event, Ids, Serving, StreamedStep
-from ddprobe.model import HttpResult
 
 TOGETHER = 0.0001
 """Seconds within which no two steps are made: pieces so near were held back, and came together."""
@@ -81,12 +80,6 @@ def hear(told: Sequence[Event]) -> Heard:
         cached_tokens=whole_number(details.get("cached_tokens")),
         block=block,
     )
-
-
-def unstreamed(result: HttpResult) -> dict[str, Any]:
-    """The answer of a server, or of something before it, that did not stream."""
-    told = document({"": result}, "")
-    return told if isinstance(told, dict) else {"malformed": result.text[:300]}
 
 
 def whole_numbers(value: Any) -> Ids | None:

@@ -27,6 +27,7 @@ from ddprobe.engines.generation import (
     events,
     post,
     said_error,
+    unstreamed,
 )
 from ddprobe.engines.vllm_serving import counters_of, lifetime, serving_of
 from ddprobe.errors import Unanswered
@@ -94,7 +95,7 @@ class VLLMGeneration(Generation):
     def read(
         self, result: HttpResult, serving: Serving, before: Counters | None, after: Counters | None
     ) -> Generated:
-        told = tuple(events(result)) or (Event(answers.unstreamed(result), None, -1),)
+        told = tuple(events(result)) or (Event(unstreamed(result), None, -1),)
         for event in told:
             if error := said_error(event.data):
                 return Generated(error=error)

@@ -87,5 +87,10 @@ def _comparable(case: Case) -> bool:
 
 
 def _plain(verdict: Verdict) -> Verdict:
-    """The verdict, each place cited once."""
-    return dataclasses.replace(verdict, cites=tuple(dict.fromkeys(verdict.cites)))
+    """The verdict, each sentence said and each place cited once (two steps may have found the same)."""
+    return dataclasses.replace(
+        verdict,
+        reasons=tuple(dict.fromkeys(verdict.reasons)),
+        cites=tuple(dict.fromkeys(verdict.cites)),
+        ruled_out=tuple(dict.fromkeys(verdict.ruled_out)),
+    )

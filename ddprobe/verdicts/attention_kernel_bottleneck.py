@@ -18,12 +18,10 @@ def judge(case: Case) -> Ruling | None:
     no GPU neither.
     """
     found = growth(case)
-    if found is None or found.roofline is None or len(found.points) < CONTEXTS:
+    if found is None or found.roofline is None or len(found.points) < CONTEXTS or not found.beyond_memory:
         return None
     points, line, short, long = found.points, found.line, found.short, found.long
     roofline = found.roofline.ms_per_token
-    if line.slope < thresholds.ROOFLINE * roofline:
-        return None
     lints = [*case.found(Outcome.FAIL, "SA01"), *case.found(Outcome.WARN, "SA01")]
     straight = line.r_squared >= thresholds.LINEAR and line.intercept >= 0
     reasons = [

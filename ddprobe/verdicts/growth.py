@@ -82,6 +82,13 @@ class Growth:
         return Line(slope, intercept, 1 - left / total if total else 0.0)
 
     @property
+    def beyond_memory(self) -> bool:
+        """It grows many times faster than reading the KV cache would make it."""
+        return (
+            self.roofline is not None and self.line.slope >= thresholds.ROOFLINE * self.roofline.ms_per_token
+        )
+
+    @property
     def told(self) -> str:
         """`a step takes 8 ms (…) at 1k and 80 ms (…) at 128k, 10.0 times as long (repeat, 4 lengths)`."""
         return (
@@ -96,7 +103,9 @@ class Growth:
             return ""
         share = min(1.0, self.roofline.ms_per_token / self.line.slope)
         most = "" if self.roofline.known else "up to "
-        return f"reading the KV cache alone accounts for {most}{share:.0%} of that growth ({self.roofline.card})"
+        return (
+            f"reading the KV cache alone accounts for {most}{share:.0%} of that growth ({self.roofline.card})"
+        )
 
 
 def growth(case: Case) -> Growth | None:
@@ -121,10 +130,10 @@ def _ladder(case: Case) -> tuple[CommitPoint, ...]:
 
 
 def _apart(short: CommitPoint, long: CommitPoint) -> bool:
-    """Whether the bulk of the step times does not overlap."""
-    if short.step_ms_high is None or long.step_ms_low is None:
-        return False
-    return long.step_ms_low > short.step_ms_high
+    """Whether the bulk of the step times does not overlap. Of steps that came in bursts the pace alone is known."""
+    high = short.step_ms_high or (short.step_ms or 0.0) * thresholds.GROWTH
+    low = long.step_ms_low or (long.step_ms or 0.0) / thresholds.GROWTH
+    return low > high
 
 
 def _missing(case: Case, points: Sequence[CommitPoint]) -> list[str]:

@@ -47,13 +47,14 @@ def judge(case: Case) -> Ruling | None:
     if slower is not None:
         reasons.append(f"{slower.told}: what the drafter does holds, and this is another matter")
         reasons += [slower.explained] if slower.explained else []
-    timed = slower is None or bool(slower.explained)
-    full = found.works and sound and known and timed and not weak and not hard
+    full = found.works and sound and known and not weak and not hard
     left_out = case.setup.left_out if case.setup is not None else ()
     return Ruling(
         Verdict(
             name="healthy",
-            confidence=weakest("high" if full and len(easy) > 1 else "medium", standing.certainty(case)),
+            confidence=weakest(
+                "high" if full and len(easy) > 1 else "medium", _sure(slower), standing.certainty(case)
+            ),
             reasons=tuple(reasons),
             cites=words.cites(*_ends(easy), *(found.far.points[-1:] if found.far is not None else ())),
             ruled_out=excluded(case),
@@ -79,6 +80,15 @@ def judge(case: Case) -> Ruling | None:
             ),
         )
     )
+
+
+def _sure(slower: Growth | None) -> str:
+    """How far steps that take longer and longer let one call it healthy."""
+    if slower is None:
+        return "high"
+    if slower.beyond_memory:
+        return "low"
+    return "high" if slower.explained else "medium"
 
 
 def _timed(case: Case, slower: Growth | None) -> tuple[str, ...]:

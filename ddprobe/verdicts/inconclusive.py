@@ -210,6 +210,13 @@ def _contradicting(case: Case) -> list[str]:
             dip = words.commits([fall.bad, fall.recovers], standing.ceiling(case))
             told.append(f"{dip}: a length beyond which all is well again is no limit on length")
     found = reach(case)
+    passing = [pair for pair in found.lost if pair not in found.kept]
+    if passing:
+        near, far = passing[0]
+        told.append(
+            f"{words.commits([far])}; {words.commits([near])}: and at a greater length both are alike again, so distance is "
+            "not why"
+        )
     weak = [far for _, far in found.lost if found.inside(far)]
     if weak or (found.window is None and len(found.lost) == len(found.pairs) > 0):
         far = (weak or [far for _, far in found.lost])[0]

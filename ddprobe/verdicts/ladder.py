@@ -17,6 +17,8 @@ WIDE = "repeat-long"
 FAR = "far-copy"
 NEAR = "far-copy near"
 PROSE = "prose"
+NO_LADDER = ("verbatim", "controls")
+"""What is sent at one length only, and what the plan counts for the probe's own controls."""
 COPYING = (*EASY, WIDE, FAR)
 
 
@@ -35,7 +37,7 @@ def doubt(case: Case, point: CommitPoint) -> str:
     if arm in COPYING and point.copied is None:
         return "whether the target copied the text is not known"
     if arm in COPYING and point.copied is not None and point.copied < thresholds.COPIES:
-        return f"the target copied {point.copied:.0%} of the text only, {thresholds.COPIES:.0%} are needed"
+        return f"the target copied {point.copied:.1%} of the text only, {thresholds.COPIES:.0%} are needed"
     if arm not in COPYING and point.loops:
         return f"the output of {point.loops} of {point.requests} requests goes in a circle"
     if arm == PROSE and point.saturated:
@@ -172,7 +174,7 @@ def ladders(case: Case, *arms: str) -> tuple[Ladder, ...]:
     return tuple(
         _ladder(case, label, planned)
         for label in labels
-        if (not arms or arm_of(label) in arms) and arm_of(label) != "verbatim"
+        if (not arms or arm_of(label) in arms) and arm_of(label) not in NO_LADDER
     )
 
 

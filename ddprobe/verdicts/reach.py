@@ -50,6 +50,12 @@ class Reach:
         return tuple((near, far) for near, far in self.pairs if collapsed(near, far))
 
     @property
+    def kept(self) -> tuple[tuple[CommitPoint, CommitPoint], ...]:
+        """Those of them beyond which the far passage is not drafted as well as the near one again."""
+        well = [far.context_tokens for near, far in self.pairs if holds(near, far)]
+        return tuple((near, far) for near, far in self.lost if far.context_tokens > max(well, default=0))
+
+    @property
     def works(self) -> bool:
         ladders = [ladder for ladder in (self.near, self.far) if ladder is not None]
         return (
@@ -86,7 +92,11 @@ class FarLoss:
 
 
 def far_loss(case: Case) -> FarLoss | None:
-    """The worst loss beyond the window; None where easy text falls too, or where the far text is weak inside it as well."""
+    """The worst loss beyond the window; None where easy text falls too, or where the far text is weak inside it as well.
+
+    Nor is a loss that is none any more at a greater length: whoever cannot see far does not see farther. Several lengths
+    are compared, and one of them differs by chance more often than all that follow.
+    """
     easy = ladders(case, *EASY, WIDE)
     if any(ladder.fall() is not None for ladder in easy):
         return None
@@ -98,7 +108,7 @@ def far_loss(case: Case) -> FarLoss | None:
         return None
     if found.window is None and len(found.lost) == len(found.pairs) > 0:
         return None
-    lost = [FarLoss(far, near, _short(found, far), found.window) for near, far in found.lost]
+    lost = [FarLoss(far, near, _short(found, far), found.window) for near, far in found.kept]
     fall = found.far.fall()
     if fall is not None and fall.recovers is None and not lost:
         near = found.near.at(fall.worst.context_tokens) if found.near is not None else None

@@ -59,14 +59,19 @@ def same_prompt(first: CommitRequest, second: CommitRequest) -> CommitCheck:
 
 
 def first_again(first: Sequence[CommitRequest], again: Sequence[CommitRequest]) -> CommitCheck:
-    """The first point, measured once more at the end."""
+    """The first point, measured once more at the end: each prompt beside itself, for prompts differ among themselves."""
+    repeated = {request.prompt for request in again}
+    first = [request for request in first if request.prompt in repeated] or first
     check = _check("first-again", (*first, *again))
     a, b, differ = compare(first, again)
     slow = _median(first), _median(again)
     if a is None or b is None:
         text = "whether the first point still reads the same is unknown: no commit length could be read"
         return replace(check, text=text)
-    text = f"{check.arm} at {check.context_tokens} tokens committed {a:.2f} per step at the start and {b:.2f} at the end"
+    text = (
+        f"the same prompt of {check.arm} at {check.context_tokens} tokens committed {a:.2f} per step at the start and {b:.2f} "
+        "at the end"
+    )
     drift = ""
     if slow[0] and slow[1]:
         text += f"; a step took {slow[0]:.1f} ms and {slow[1]:.1f} ms"

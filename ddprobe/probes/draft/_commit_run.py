@@ -16,13 +16,13 @@ from ddprobe.arms.filler import filler
 from ddprobe.engines.generation import Prompt
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Claim, CommitCheck, CommitPoint, CommitRequest, CommitSetup, PlannedPoint
-from ddprobe.model import Asked, Cite, Conversation, Evidence, Fact, Finding, Gap, Host
+from ddprobe.model import Asked, Cite, Conversation, Evidence, Fact, Finding, Gap, Host, HttpResult
 from ddprobe.parsing import sizes
 from ddprobe.probes.draft import _commit_checks as checks
 from ddprobe.probes.draft import _commit_plan as plan
 from ddprobe.probes.draft import _points
 from ddprobe.probes.draft._commit_send import Order, Sender, Stopped
-from ddprobe.probes.draft._commit_target import AFTER, NoTarget, Target, find, with_settings
+from ddprobe.probes.draft._commit_target import AFTER, NoTarget, Target, find, replacement, with_settings
 
 if TYPE_CHECKING:
     from ddprobe.probes.draft.commit import DraftCommit
@@ -63,6 +63,7 @@ class Measurement:
             self.known, self.gaps = none.known, [none.gap]
             return
         self.known = target.known
+        self.gaps += [Gap(target.base, doubt, target.cites[:1]) for doubt in target.doubts]
         self.claims += self._claims(target, target.answers, "before the probe")
         self.sender = Sender(target, self.probe.request_timeout, self.probe.seed)
         scripts, verbatim = self._scripts(target)
@@ -73,6 +74,7 @@ class Measurement:
         if self.probe.plan:
             self._show_plan(target, scripts, room, wanted, verbatim)
             return
+        gone = False
         try:
             yield from self.sender.baseline()
             if verbatim:
@@ -81,9 +83,10 @@ class Measurement:
                 yield from self._ladders(target, scripts, room, wanted)
         except Stopped as stop:
             self.gaps.append(stop.gap)
+            gone = stop.gone
         except Unanswered as missing:
-            self.gaps.append(Gap(missing.key, missing.reason))
-        yield from self._afterwards(target)
+            self.gaps.append(Gap(missing.key, missing.reason, (Cite(missing.key),)))
+        yield from self._afterwards(target, gone)
 
     def _scripts(self, target: Target) -> tuple[tuple[Script, ...], bool]:
         """What is to be measured. A server that does not speculate is measured with one text: all read alike."""
@@ -244,7 +247,7 @@ class Measurement:
             generation.tokenize(f"tokens-{number:02d}", target.base, pieces[name], serving.model)
             for number, name in enumerate(names)
         )
-        tokens = {name: generation.token_ids(answer) for name, answer in zip(names, answers, strict=True)}
+        tokens = {name: _ids(target, answer) for name, answer in zip(names, answers, strict=True)}
         needed = plan.filler_needed(scripts, [longest])
         if needed:
             tokens[FILLER] = yield from self._filler(target, needed)
@@ -255,7 +258,7 @@ class Measurement:
         generation, serving = target.generation, target.serving
         text = filler(self.probe.seed, PIECE)
         answer = yield generation.tokenize("tokens-filler-00", target.base, text, serving.model)
-        ids = generation.token_ids(answer)
+        ids = _ids(target, answer)
         if len(ids) >= needed or not ids:
             return ids
         characters = int((needed - len(ids)) * len(text) / len(ids) * 1.15) + PIECE
@@ -266,7 +269,7 @@ class Measurement:
             for number, cut in enumerate(cuts, 1)
         )
         for answer in answers:
-            ids += generation.token_ids(answer)
+            ids += _ids(target, answer)
         return ids
 
     def _in_vocabulary(self, tokens: dict[str, Ids]) -> bool:
@@ -465,19 +468,13 @@ class Measurement:
         if again:
             self.checks.append(checks.first_again(first, again))
 
-    def _afterwards(self, target: Target) -> Generator[Asked, Any, None]:
-        """What the server says of itself now, and whether it is still the same one."""
-        answers = yield target.engine.requests(target.base, f"{AFTER}-", target.generation.paths)
+    def _afterwards(self, target: Target, gone: bool) -> Generator[Asked, Any, None]:
+        """What the server says of itself now, and whether it is still the same one. One that is gone is not asked."""
+        paths = () if gone else tuple(answer.question.path for answer in target.answers if answer.whole)
+        answers = yield target.engine.requests(target.base, f"{AFTER}-", paths)
         self.claims += self._claims(target, answers, "after the probe")
-        now = target.generation.serving({a.question.path: a for a in answers}, target.arguments)
-        was = target.serving
-        if any(answer.whole for answer in answers) and (now.model, now.version) != (was.model, was.version):
-            self.gaps.append(
-                Gap(
-                    target.base,
-                    f"another server answers now ({now.model} {now.version}): it was replaced meanwhile",
-                )
-            )
+        if replaced := (yield from replacement(target, answers)):
+            self.gaps.append(Gap(target.base, replaced))
 
     def _claims(self, target: Target, answers: Sequence[Any], when: str) -> list[Claim]:
         found = target.generation.claims({answer.question.path: answer for answer in answers})
@@ -558,6 +555,19 @@ def replay(conversation: Conversation, evidence: Evidence) -> None:
             asked = conversation.send(answers if isinstance(asked, tuple) else answers[0])
     except StopIteration:
         return
+
+
+def _ids(target: Target, answer: HttpResult) -> Ids:
+    """The tokenizer's answer. Raises `Unanswered` with what that means for the probe."""
+    try:
+        return target.generation.token_ids(answer)
+    except Unanswered as missing:
+        path = target.generation.tokenize_path
+        raise Unanswered(
+            missing.key,
+            f"the server's {path} gave no ids ({missing.reason}): without them no prompt has a known length, and nothing "
+            "more was sent. --arms verbatim --text FILE sends a text as it is",
+        ) from None
 
 
 def _ceiling(target: Target) -> int | None:

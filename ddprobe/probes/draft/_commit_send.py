@@ -12,6 +12,7 @@ from ddprobe.errors import Unanswered
 from ddprobe.facts import CommitRequest
 from ddprobe.model import Asked, Cite, Gap, HttpRequest, HttpResult
 from ddprobe.probes.draft._commit_target import Target
+from ddprobe.probes.draft._plausible import plausible
 from ddprobe.probes.draft._requests import request_fact
 
 FIRST_SECONDS = 180.0
@@ -20,14 +21,17 @@ SLOWEST_PREFILL = 200
 PATIENCE = 10.0
 """Later ones may take so many times what was seen before, and a minute."""
 MOST_FAILURES = 2
+_PURPOSES = {"cold": "without the cache", "cached": "from the cache", "again": "once more at the end"}
 
 
 class Stopped(Exception):
     """The server no longer answers: nothing more is sent."""
 
-    def __init__(self, gap: Gap) -> None:
+    def __init__(self, gap: Gap, *, gone: bool = False) -> None:
         super().__init__(gap.reason)
         self.gap = gap
+        self.gone = gone
+        """The server answers nothing any more: asking it how it is only costs time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +114,16 @@ class Sender:
         key = _key(order, len(self.requests) + 1)
         result = yield self._request(key, order)
         ways = self.target.generation.ways
-        while result.status in (404, 405) and self.way != ways[-1]:
+        # What answered before is routed: that it is not found now is a failure.
+        proven = any(not request.error for request in self.requests)
+        while result.status in (404, 405) and self.way != ways[-1] and not proven:
             self.way = ways[ways.index(self.way) + 1]
             key = f"{key}-{ways.index(self.way)}"
             result = yield self._request(key, order)
         before, after = self.counters, None
         if self.target.generation.counters_path and result.whole:
             after = yield from self._count(f"{key}-counters", order.about)
+            self._restarted(key, before, after)
             self.counters = after
         record = self._read(key, order, result, before, after)
         self.requests.append(record)
@@ -150,9 +157,15 @@ class Sender:
         error = ""
         try:
             generated = self.target.generation.read(result, self.target.serving, before, after)
+            generated, told = plausible(generated, order.max_tokens)
             error = generated.error
         except Unanswered as missing:
-            generated, error = Generated(), missing.reason
+            generated, error, told = Generated(), missing.reason, ()
+            if result.status in (401, 403):
+                error += " (the hosts file names the key's variable: `api_key_env: NAME`)"
+        self.gaps += [
+            Gap(_where(order.purpose, order.arm, order.context), words, (Cite(key),)) for words in told
+        ]
         if not error:
             self._learn(order, generated, result.seconds)
         return request_fact(
@@ -170,6 +183,17 @@ class Sender:
             source_cite=Cite(key),
         )
 
+    def _restarted(self, key: str, before: Counters | None, after: Counters | None) -> None:
+        """Say so when the server's totals are lower than they were: it is not the one that began."""
+        if before is None or after is None or before.generated is None or after.generated is None:
+            return
+        if after.generated < before.generated:
+            words = (
+                f"the server was started again meanwhile: its count of output tokens fell from {before.generated:.0f} to "
+                f"{after.generated:.0f}. What was measured before is another server's"
+            )
+            self.gaps.append(Gap(self.target.base, words, (Cite(f"{key}-counters"),)))
+
     @property
     def _ceiling(self) -> int | None:
         draft = self.target.serving.draft_tokens
@@ -177,7 +201,7 @@ class Sender:
 
     def _failed(self, key: str, record: CommitRequest) -> Generator[Asked, Any, None]:
         """Say so; and see whether the server still lives."""
-        where = f"{record.arm} at {record.context_tokens} tokens" if record.context_tokens else record.arm
+        where = _where(record.purpose, record.arm, record.context_tokens)
         self.gaps.append(Gap(where, record.error, (Cite(key),)))
         self._failures += 1
         engine = self.target.engine
@@ -185,17 +209,25 @@ class Sender:
         alive = yield replace(request, key=f"{key}-alive", about="does the server still answer?")
         if alive.failure or alive.timed_out or alive.status == 503:
             done = sum(1 for request in self.requests if not request.error)
+            many = f"{done} measured request{'' if done == 1 else 's'}"
             raise Stopped(
                 Gap(
                     self.target.base,
-                    f"the server stopped answering after {done} requests ({alive.trouble}); what was measured before stands",
+                    f"no further answer after {many} ({alive.trouble}); what was measured before stands",
                     (Cite(key), Cite(alive.key)),
-                )
+                ),
+                gone=True,
             )
         if self._failures >= MOST_FAILURES:
             raise Stopped(
                 Gap(self.target.base, f"{self._failures} requests in a row failed; nothing more was sent")
             )
+
+
+def _where(purpose: str, arm: str, context: int) -> str:
+    """The request in a person's words: `repeat at 1024 tokens (warm-up)`."""
+    at = f"{arm} at {context} tokens" if context else arm
+    return at if purpose == "point" else f"{at} ({_PURPOSES.get(purpose, purpose)})"
 
 
 def _key(order: Order, serial: int) -> str:

@@ -14,6 +14,7 @@ from ddprobe.facts import ModelConfig, ServerArgs, ServerProcess
 from ddprobe.model import (
     Asked,
     Cite,
+    Command,
     Conversation,
     Evidence,
     Fact,
@@ -23,7 +24,9 @@ from ddprobe.model import (
     HttpResult,
     Result,
 )
+from ddprobe.probes._processes import CMDLINE_CAP
 from ddprobe.probes.discovery import understand
+from ddprobe.probes.draft._plausible import sane
 from ddprobe.probes.draft.config import DraftConfig
 
 PREFIX = "state"
@@ -43,6 +46,8 @@ class Target:
     answers: tuple[HttpResult, ...] = ()
     known: tuple[Fact, ...] = ()
     """What discovery and the configurations gave."""
+    doubts: tuple[str, ...] = ()
+    """What it said of itself and cannot be."""
 
     @property
     def generation(self) -> Generation:
@@ -88,7 +93,8 @@ def find(host: Host) -> Generator[Asked, Any, Target]:
     _alive(engine, base, answers, host, known)
     name = server.name if server is not None else ""
     arguments = tuple(f for f in known if isinstance(f, ServerArgs) and f.server in ("", name))
-    serving = generation.serving({answer.question.path: answer for answer in answers}, arguments)
+    said = generation.serving({answer.question.path: answer for answer in answers}, arguments)
+    serving, doubts = sane(said)
     return Target(
         engine=engine,
         base=base,
@@ -98,6 +104,7 @@ def find(host: Host) -> Generator[Asked, Any, Target]:
         configs=tuple(fact for fact in known if isinstance(fact, ModelConfig)),
         answers=tuple(answers),
         known=known,
+        doubts=doubts,
     )
 
 
@@ -207,6 +214,50 @@ def _alive(
     elif worst is not None and worst.status == 503:
         reason = f"{engine.title} is not ready (HTTP 503): it still loads its model"
     raise NoTarget(Gap(base, reason, (Cite(worst.key),) if worst is not None else ()), known)
+
+
+_SAME = (
+    "model",
+    "version",
+    "speculating",
+    "method",
+    "draft_tokens",
+    "context_limit",
+    "kv_tokens",
+    "vocabulary",
+)
+"""What a server says of itself and does not change while it runs."""
+
+
+def replacement(target: Target, answers: Sequence[HttpResult]) -> Generator[Asked, Any, str]:
+    """Why this is no longer the server that was found at first; empty while nothing speaks for that."""
+    now, _ = sane(
+        target.generation.serving({answer.question.path: answer for answer in answers}, target.arguments)
+    )
+    before = {answer.question.path for answer in target.answers if answer.whole}
+    told = {answer.question.path for answer in answers if answer.whole}
+    # Where less is said than before, other places may answer for it: that would be a difference of sources.
+    names = _SAME if before <= told else ()
+    pairs = [(name, getattr(target.serving, name), getattr(now, name)) for name in names]
+    # What is not said, before or now, is no difference.
+    changed = [
+        f"{name.replace('_', ' ')} {was} before, {then} now"
+        for name, was, then in pairs
+        if was not in (None, "") and then not in (None, "") and was != then
+    ]
+    if changed:
+        return f"another server answers now ({'; '.join(changed)}): it was replaced meanwhile"
+    if target.server is None:
+        return ""
+    answer = yield Command(
+        key=f"{AFTER}-process",
+        argv=("cat", f"/proc/{target.server.pid}/cmdline"),
+        exits=(0, 1),
+        cap=CMDLINE_CAP,
+    )
+    if answer.whole and not answer.stdout:
+        return f"its process ({target.server.pid}) has ended: the server died, or was started again meanwhile"
+    return "" if answer.whole else f"whether it still runs is unknown: {answer.trouble}"
 
 
 def with_settings(host: Host, url: str, engine: str) -> Host:

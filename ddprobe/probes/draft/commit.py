@@ -56,7 +56,12 @@ class DraftCommit(Probe):
 
     def interpret(self, evidence: Evidence) -> Iterator[Fact | Finding | Gap]:
         measurement = Measurement(self)
-        replay(measurement.converse(evidence.host), evidence)
+        try:
+            replay(measurement.converse(evidence.host), evidence)
+        except Exception:
+            # Whatever broke: what was measured before stands.
+            yield from measurement.results()
+            raise
         yield from measurement.results()
 
     def show(self, facts: Sequence[Fact]) -> Iterator[Block]:
