@@ -106,7 +106,13 @@ def _verdicts(work: _HostRun) -> tuple[Verdict, ...]:
         found = verdicts.judge(facts, tuple(work.findings), work.host.gpu_bandwidth)
     except Exception as error:
         found = (Verdict(name="inconclusive", reasons=(_bug("judging", error),)),)
-    return tuple(dataclasses.replace(verdict, host=work.host.name) for verdict in found)
+    name = work.host.name
+    return tuple(
+        dataclasses.replace(
+            verdict, host=name, next=tuple(words.on_host(sentence, name) for sentence in verdict.next)
+        )
+        for verdict in found
+    )
 
 
 def _masked_report(report: Report, redactor: Redactor) -> Report:

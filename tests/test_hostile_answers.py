@@ -12,14 +12,19 @@ from typing import Any
 import pytest
 
 from ddprobe import engines, lints, verdicts
-from ddprobe.engines.generation import Serving
+from ddprobe.engines.generation import Generated, Serving
+from ddprobe.engines.llamacpp_generation import LlamaCppGeneration
 from ddprobe.errors import Unanswered
 from ddprobe.facts import CommitPoint, CommitRequest, CommitSetup
-from ddprobe.model import Chunk, HttpRequest, HttpResult
+from ddprobe.model import Chunk, HttpRequest, HttpResult, Step
 from ddprobe.probes.draft import _commit_checks as checks
 from ddprobe.probes.draft import _points
 from ddprobe.probes.draft._plausible import plausible, sane
 from ddprobe.probes.draft._requests import request_fact
+from ddprobe.probes.draft.commit import DraftCommit
+from ddprobe.runner import collect, judge
+from tests import recorded
+from tests.silent import SilentWriter
 
 DATA = Path(__file__).parent / "data"
 ASKED = 64
@@ -159,10 +164,24 @@ STATES = {
 }  # fmt: skip
 
 
+MATTERS = (
+    "speculative_",
+    "max_",
+    "context_length",
+    "version",
+    "stream_interval",
+    "internal_",
+    "disable_radix",
+)
+"""Beginnings of the fields of `/server_info` that a probe reads."""
+
+
 @pytest.mark.parametrize(("engine", "path"), [(e, path) for e, known in STATES.items() for path in known])
 def test_what_a_server_says_of_itself_may_be_absurd(engine: str, path: str) -> None:
     generation = engines.TABLE[engine].generation
     documents = {p: json.loads((DATA / name).read_bytes()) for p, name in STATES[engine].items()}
+    if path == "/server_info":
+        documents[path] = {name: value for name, value in documents[path].items() if name.startswith(MATTERS)}
     for place in sorted(set(places(documents[path])), key=str):
         for absurd in ABSURD:
             changed = copy.deepcopy(documents)
@@ -206,3 +225,25 @@ def test_absurd_counters_are_unknown(engine: str, line: str) -> None:
         assert "/metrics" not in [
             account.origin for account in plausible(generated, ASKED)[0].accounts if account.steps
         ]
+
+
+def test_a_fault_of_our_own_loses_nothing_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(p for p in recorded.recordings() if p.stem == "verbatim-llamacpp")
+    content = recorded.load(path)
+    host = recorded.host(content)
+    session = recorded.RecordedSession(host, content["answers"], path.parent)
+    real = LlamaCppGeneration.read
+
+    def breaks(self: Any, answer: HttpResult, *more: Any) -> Generated:
+        if "cached" in answer.key:
+            raise ZeroDivisionError
+        return real(self, answer, *more)
+
+    monkeypatch.setattr(LlamaCppGeneration, "read", breaks)
+    step = Step("step", DraftCommit(**content["settings"]))
+    collected = collect(step, host, session, SilentWriter(), lambda _host, _now: None)
+    record, _ = judge(step, collected.evidence, collected.broken, lambda _host, _step, key: key)
+    assert record.status == "incomplete"
+    assert any("ddprobe has a bug" in reason for reason in record.reasons)
+    (point,) = [fact for fact in record.facts if isinstance(fact, CommitPoint)]
+    assert (point.steps, point.histogram) == (18, (1, 0, 0, 17))

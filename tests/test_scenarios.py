@@ -149,7 +149,7 @@ def test_the_right_verdict_over_the_founding_ladder(name: str) -> None:
 def test_with_less_to_go_by_it_is_the_right_verdict_or_none(
     name: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ladder = "24k,40k" if name == "rope-cliff" else "2k,8k"
+    ladder = {"rope-cliff": "24k,40k", "dead-drafter": "1k"}.get(name, "2k,8k")
     another(monkeypatch, SEEDS)
     _, found = probed(machine(name), seed=SEEDS, contexts=ladder, **settings)
     assert told(found) == RIGHT[name].verdicts or found[0].name == "inconclusive", told(found)

@@ -58,6 +58,7 @@ def up(
             ways = (
                 Paragraph("From another terminal, with ddprobe and with plain ssh:", "dim"),
                 Paragraph(running.ddprobe_command, "command"),
+                Paragraph(running.ddprobe_command.replace(" inspect-config ", " commit-probe ", 1), "command"),
                 Paragraph(running.ssh_command, "command"),
             )
             screen.draw([note, Pairs(rows), *ways], options)
@@ -79,10 +80,11 @@ def scenarios(options: Options) -> int:
     from ddprobe import lab
     from ddprobe.blocks import Table
 
-    rows = tuple((one.name, one.about) for one in lab.scenarios())
+    told = tuple((one.name, one.about) for one in lab.scenarios())
     if options.json:
-        document = {"schema": "ddprobe-scenarios/1", "scenarios": [{"name": n, "about": a} for n, a in rows]}
+        document = {"schema": "ddprobe-scenarios/1", "scenarios": [{"name": n, "about": a} for n, a in told]}
         screen.dump(document)
         return 0
+    rows = tuple((name, f"{about} (the default)" if name == lab.DEFAULT else about) for name, about in told)
     screen.draw([Table(("scenario", "what it is"), rows)], options)
     return 0

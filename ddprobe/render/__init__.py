@@ -14,6 +14,7 @@ from typing import Any
 from ddprobe import probes, reportjson
 from ddprobe.blocks import Block, Code, Pairs, Paragraph
 from ddprobe.model import Fact, Finding, Outcome, Report, StepRecord, Verdict
+from ddprobe.verdicts import words
 
 LAB = "LAB: a simulated host inside this process. Nothing here was measured on real hardware."
 
@@ -181,15 +182,30 @@ def verdict_title(verdict: Verdict) -> str:
     return line(f"{verdict.name} ({verdict.kind})" if verdict.kind else verdict.name)
 
 
+def verdict_meaning(verdict: Verdict) -> str:
+    """What it comes to, in one sentence; nothing of a verdict of a later version."""
+    return words.MEANINGS.get(verdict.name, "")
+
+
+NEXT = "What to do next"
+RULED_OUT = "Ruled out"
+
+
 def verdict_parts(verdict: Verdict) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What a verdict says, part by part in the order of reading; the reasons need no title."""
+    """What a verdict says, part by part in the order of reading; the reasons need no title. Nothing is missing twice."""
+    said = (*verdict.reasons, *verdict.ruled_out)
     parts = (
         ("", verdict.reasons),
-        ("Ruled out", verdict.ruled_out),
-        ("Missing", verdict.missing),
-        ("What to do next", verdict.next),
+        (RULED_OUT, verdict.ruled_out),
+        ("Missing", tuple(one for one in verdict.missing if not any(one in other for other in said))),
+        (NEXT, verdict.next),
     )
     return tuple((name, sentences) for name, sentences in parts if sentences)
+
+
+def causes(sentences: Sequence[str]) -> str:
+    """What was ruled out, without by what: `hard text, the prefix cache`."""
+    return "; ".join(dict.fromkeys(line(one).partition(": ")[0] for one in sentences))
 
 
 # --- the run in words --------------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ def _verdict(verdict: Verdict, several: bool) -> Iterator[str]:
     where = f" on {escape(verdict.host)}" if several and verdict.host else ""
     yield f"## Verdict{where}: {escape(render.verdict_title(verdict))}"
     yield ""
-    yield f"{verdict.outcome.label}, {escape(verdict.confidence)} confidence"
+    meaning = render.verdict_meaning(verdict)
+    told = f"{verdict.outcome.label}, {escape(verdict.confidence)} confidence"
+    yield f"**{escape(meaning)}** ({told})" if meaning else told
     for name, sentences in render.verdict_parts(verdict):
         yield ""
         if name:

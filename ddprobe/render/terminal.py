@@ -37,9 +37,10 @@ def show(
     width: int | None = None,
     file: TextIO | None = None,
 ) -> None:
-    """Draw the report: what each step shows, the verdicts, what was found, hosts in trouble, where it is kept, how it ended.
+    """Draw the report: what each step shows, what was found, hosts in trouble, the verdicts, where it is kept, how it ended.
 
-    Quiet, only what needs a look and the last line.
+    The verdicts come late, since that is where the eye is when the run is over. Quiet, only what needs a look and the
+    last line.
     """
     console = console_for(colour, width, file)
     if report.lab:
@@ -47,9 +48,9 @@ def show(
         say(console, "")
     steps = () if quiet else render.steps(report)
     _steps(console, steps)
-    verdictbox.draw(console, report, verbose, quiet)
     _findings(console, report, steps, verbose, quiet)
     _hosts(console, report, verbose, quiet)
+    verdictbox.draw(console, report, verbose, quiet)
     _ending(console, report, folder, quiet)
 
 

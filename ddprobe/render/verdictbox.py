@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ddprobe import render
-from ddprobe.model import Report, Verdict
+from ddprobe.model import Outcome, Report, Verdict
 from ddprobe.render.drawing import MARKS, hanging, plain, put
 
 if TYPE_CHECKING:
@@ -42,18 +42,30 @@ def _box(console: Console, verdict: Verdict, host: str, verbose: int) -> Rendera
         (f" · {render.line(host)}" if host else "", "cyan"),
     )
     parts: list[RenderableType] = []
+    if meaning := render.verdict_meaning(verdict):
+        parts.append(plain(meaning, "bold"))
     for name, sentences in render.verdict_parts(verdict):
         if parts:
             parts.append(Text(""))
+        if name == render.RULED_OUT and not verbose:
+            # By what is a page of numbers, and nobody's first question.
+            parts.append(
+                Text.assemble(
+                    (f"{name}  ", "bold"), render.causes(sentences), ("  (-v shows by what)", "dim")
+                )
+            )
+            continue
         if name:
             parts.append(Text(name, "bold"))
-        sign = "→" if sentences is verdict.next else "•"
-        parts.append(_list(sentences, sign, "green" if sentences is verdict.next else ""))
+        last = name == render.NEXT
+        parts.append(_list(sentences, "→" if last else "•", "green" if last else ""))
+    if not any(text for _, text in render.verdict_parts(verdict)):
+        parts.append(plain("It gives no reasons.", "dim"))
     if verbose and verdict.cites:
         places = [f"{cite.artefact} {cite.at}".rstrip() for cite in verdict.cites]
         parts += [Text(""), plain(f"see {render.line(', '.join(places))}", "dim")]
     return Panel(
-        Group(*parts) if parts else plain("It gives no reasons.", "dim"),
+        Group(*parts),
         title=title,
         title_align="left",
         border_style=style.removeprefix("bold "),
@@ -89,8 +101,11 @@ def _short(console: Console, verdict: Verdict, host: str) -> None:
 
 
 def _gist(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """The first reason, or what is missing, and the first thing to do."""
-    for sentence in (*verdict.reasons, *verdict.missing)[:1]:
+    """The first reason, or what is missing, and the first thing to do. Of what is open, what is missing comes first."""
+    unsettled = verdict.outcome is Outcome.UNKNOWN
+    missing = tuple(f"missing: {sentence}" for sentence in verdict.missing)
+    told = (*missing, *verdict.reasons) if unsettled else (*verdict.reasons, *missing)
+    for sentence in told[:1]:
         yield f": {render.line(sentence)}", ""
     for sentence in verdict.next[:1]:
         yield f"\n→ {render.line(sentence)}", "green"

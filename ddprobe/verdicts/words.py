@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 from ddprobe.facts import CommitPoint
@@ -10,6 +12,28 @@ from ddprobe.parsing import sizes
 from ddprobe.verdicts.case import Case
 
 MOST_CITES = 16
+
+MEANINGS = {
+    "healthy": "Speculation works as it should at every length that was measured.",
+    "text_difficulty": "The text is hard, at every length alike; the drafter is not broken.",
+    "long_context_decay": "The drafter gets worse little by little as the context grows.",
+    "gpu_state": "The machine changed while it was measured: the same point came out otherwise at the end.",
+    "not_speculating": "Nothing is drafted: the server decodes one token a step.",
+    "spec_net_loss": "Speculation costs more time than it gains.",
+    "inconclusive": "What was measured does not settle it.",
+    "long_context_bug": "The drafter breaks beyond a certain context length; the text is not to blame.",
+    "drafter_dead": "The drafter gets next to nothing right, not even the easiest text.",
+    "metric_inconsistency": "The numbers contradict each other: a metric lies, or accepted tokens get lost.",
+    "simulated_acceptance": "A setting of the server makes up how much is accepted; it says nothing of the drafter.",
+    "verify_not_lossless": "Speculation changes what the model writes.",
+    "cache_state_bug": "The same prompt is drafted otherwise when it comes from the prefix cache.",
+    "attention_kernel_bottleneck": "A step takes much longer as the context grows: attention, by all signs.",
+    "launch_or_cpu_bound": "The GPU waits for the CPU or for launches.",
+    "startup_incompatible": "The server cannot start with this configuration.",
+}
+"""What each verdict says, in one sentence for somebody who reads no further."""
+
+_COMMAND = re.compile(r"\bddprobe (?:commit-probe|inspect-config|server|(?:grep|read) (?:'[^']*'|\S+))")
 
 
 def count(number: int, noun: str) -> str:
@@ -77,3 +101,10 @@ def command(case: Case, arms: Iterable[str], contexts: Iterable[int] = ()) -> st
     lengths = sorted(set(contexts)) or sorted({p.context_tokens for p in case.points if p.context_tokens})
     ladder = f" --contexts {','.join(map(sizes.short, lengths))}" if lengths else ""
     return f"ddprobe commit-probe{ladder} --arms {','.join(arms)}"
+
+
+def on_host(sentence: str, host: str) -> str:
+    """The sentence, its commands for this host: `ddprobe commit-probe gpu1 --arms repeat`."""
+    if not host or host in sentence.split():
+        return sentence
+    return _COMMAND.sub(lambda found: f"{found.group()} {shlex.quote(host)}", sentence)

@@ -51,7 +51,8 @@ def _server(setup: CommitSetup) -> Iterator[tuple[str, str]]:
     cache = (
         "a prefix of its own for every request" if setup.cold else "prompts of an arm share their beginning"
     )
-    asked = f"at least {setup.steps_asked} verify steps a point over {setup.prompts_asked} prompts"
+    prompts = "1 prompt" if setup.prompts_asked == 1 else f"{setup.prompts_asked} prompts"
+    asked = f"at least {setup.steps_asked} verify steps a point over {prompts}"
     yield "method", f"{asked}; {cache}; seed {setup.seed}"
     if setup.baseline:
         told = ", ".join(f"{ms:.3g} ms at {context(tokens)}" for tokens, ms in setup.baseline)
@@ -106,7 +107,7 @@ def _plan(setup: CommitSetup) -> Iterator[Block]:
             "output\nat most",
         ),
         rows,
-        "What would be sent",
+        "What would be sent, in this order",
         f"In all {requests} requests, {prefill} tokens to prefill{cached}, at most {output} tokens of output; {lasting}. "
         "Nothing of it was sent.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from ddprobe.blocks import Block, Heading, Paragraph
@@ -14,6 +15,7 @@ DASH = "–"
 LEAST_COPIED = 0.95
 """Below it a target that should copy did not, and its commit says little (the decision table's last row)."""
 MOST_SENTENCES = 6
+_NUMBERS = re.compile(r"\d[\d.,]*")
 _CHECKS = {
     "cold-cached": "prompt sent cold, and again from the cache",
     "same-prompt": "same prompt twice",
@@ -52,19 +54,20 @@ def of_points(points: Sequence[CommitPoint], requests: Sequence[CommitRequest]) 
 
 
 def of_requests(requests: Sequence[CommitRequest], disagreements_only: bool = False) -> Iterator[Block]:
-    """Why requests gave no measurement, and where their sources contradict each other."""
-    told = [
-        f"{request.arm} at {context(request.context_tokens, request.prompt_tokens)}: {sentence}"
-        for request in requests
-        for sentence in (
-            *request.disagreements,
-            *((request.error,) if request.error and not disagreements_only else ()),
-        )
-    ]
-    unique = list(dict.fromkeys(told))
-    yield from (Paragraph(sentence, "bad") for sentence in unique[:MOST_SENTENCES])
-    if len(unique) > MOST_SENTENCES:
-        yield Paragraph(f"{len(unique) - MOST_SENTENCES} more of this kind are in the report.", "bad")
+    """Why requests gave no measurement, and where their sources contradict each other; what differs only in numbers once."""
+    alike: dict[str, list[tuple[CommitRequest, str]]] = {}
+    for request in requests:
+        failed = (request.error,) if request.error and not disagreements_only else ()
+        for sentence in (*request.disagreements, *failed):
+            alike.setdefault(_NUMBERS.sub("#", sentence), []).append((request, sentence))
+    for told in list(alike.values())[:MOST_SENTENCES]:
+        request, sentence = told[0]
+        where = f"{request.arm} at {context(request.context_tokens, request.prompt_tokens)}"
+        count = len({id(one) for one, _ in told})
+        more = f" (and the like in {count - 1} of the other {len(requests) - 1} requests)" if count > 1 else ""
+        yield Paragraph(f"{where}: {sentence}{more}", "bad")
+    if len(alike) > MOST_SENTENCES:
+        yield Paragraph(f"{len(alike) - MOST_SENTENCES} more kinds of it are in the report.", "bad")
 
 
 def _where(point: CommitPoint) -> str:

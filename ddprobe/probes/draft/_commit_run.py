@@ -23,6 +23,7 @@ from ddprobe.probes.draft import _commit_plan as plan
 from ddprobe.probes.draft import _points
 from ddprobe.probes.draft._commit_send import Order, Sender, Stopped
 from ddprobe.probes.draft._commit_target import AFTER, NoTarget, Target, find, replacement, with_settings
+from ddprobe.readonly import MAX_OUTPUT
 
 if TYPE_CHECKING:
     from ddprobe.probes.draft.commit import DraftCommit
@@ -153,6 +154,13 @@ class Measurement:
     def _refusal(self, target: Target) -> str:
         """Why nothing may be sent at all; empty when it may."""
         serving = target.serving
+        verbatim = "verbatim" in self.probe.arms
+        longest = max(self.output, plan.output_tokens(self.probe.steps, _ceiling(target)) if verbatim else 0)
+        if longest > MAX_OUTPUT:
+            return (
+                f"{self.probe.steps} steps take up to {longest} tokens of output in one request, and {MAX_OUTPUT} are the "
+                "most that is asked for: fewer --steps, or more --prompts to spread them over"
+            )
         running, waiting = serving.running or 0, serving.waiting or 0
         if (running or waiting) and not self.probe.while_busy and not self.probe.plan:
             return (

@@ -13,6 +13,9 @@ from ddprobe.probes.draft import _commit_notes as notes
 from ddprobe.probes.draft._commit_notes import DASH, context, decimal, percent
 
 MOST_POSITIONS = 16
+LEAST_GIVEN = 10
+"""Steps below which a share of them says too little to be shown."""
+_MOMENTS = ("before", "after")
 
 
 def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
@@ -80,6 +83,8 @@ def _caption(points: Sequence[CommitPoint], base: bool) -> str:
         "Share: of the ceiling, (commit − 1) / (ceiling − 1).",
         "Step: median.",
     ]
+    if any(p.step_ms is not None and p.step_ms_low is None for p in points):
+        told[-1] = "Step: median; the mean where no p10–p90 stands, since these steps came in bursts."
     if any(point.saturated for point in points):
         told.append("≥: every step reached the ceiling.")
     if base:
@@ -134,7 +139,7 @@ def _plots(points: Sequence[CommitPoint]) -> Iterator[Plot]:
     )
     yield from _plot(
         points,
-        "Step time over context, ms (median)",
+        "Step time over context, ms",
         lambda p: None if p.step_ms is None else Spread(p.step_ms, p.step_ms_low, p.step_ms_high),
         interval="p10–p90",
     )
@@ -191,17 +196,21 @@ def _positions(points: Sequence[CommitPoint]) -> Iterator[Table]:
         if longest > MOST_POSITIONS
         else ""
     )
-    columns = tuple(f"{p.arm}\n{context(p.context_tokens, p.prompt_tokens)}" for p in chosen)
-    counts = [str(p.drafted_steps if p.drafted_steps is not None else p.steps) for p in chosen]
-    steps = f"{counts[0]} steps each" if len(set(counts)) == 1 else f"Steps: {', '.join(counts)}"
+    columns = tuple(
+        f"{p.arm}\n{context(p.context_tokens, p.prompt_tokens)}\n{_drafted(p)} steps" for p in chosen
+    )
     yield Table(
         ("draft", *columns),
         rows,
         "Acceptance by position in the draft, %",
         "Share of the steps in which at least so many drafts were right; in brackets, of those in which the drafts "
-        f"before were. {steps}.{more}",
+        f"before were, if these are {LEAST_GIVEN} or more.{more}",
         spare=tuple(range(len(columns), 2, -1)),
     )
+
+
+def _drafted(point: CommitPoint) -> int:
+    return point.drafted_steps if point.drafted_steps is not None else point.steps
 
 
 def _position(point: CommitPoint, number: int) -> str:
@@ -209,6 +218,9 @@ def _position(point: CommitPoint, number: int) -> str:
     if number >= len(shares):
         return ""
     given = point.conditional[number] if point.conditional and number < len(point.conditional) else None
+    reached = _drafted(point) * (shares[number - 1] if number else 1.0)
+    if not reached >= LEAST_GIVEN - 0.5:
+        given = None
     return f"{100 * shares[number]:.0f}" + (f" ({100 * given:.0f})" if given is not None else "")
 
 
@@ -216,16 +228,46 @@ def _position(point: CommitPoint, number: int) -> str:
 
 
 def _claims(claims: Sequence[Claim]) -> Iterator[Table]:
-    if claims:
-        rows = tuple(
+    """A row for each number stated, as it stood before and after the probe."""
+    rows: dict[tuple[str, str, str], dict[str, Claim]] = {}
+    for claim in claims:
+        who, moment = _moment(claim.origin)
+        rows.setdefault((claim.what, claim.window or "unknown", who), {})[moment] = claim
+    if not rows:
+        return
+    moments = [m for m in (*_MOMENTS, "") if any(m in row for row in rows.values())]
+    steps = any(claim.samples is not None for claim in claims)
+    yield Table(
+        (
+            "what",
+            *(m or "value" for m in moments),
+            "over",
+            *(("steps",) if steps else ()),
+            "says who",
+        ),
+        tuple(
             (
-                claim.what,
-                f"{claim.value:.4g}",
-                claim.window or "unknown",
-                "unknown" if claim.samples is None else str(claim.samples),
-                claim.origin,
+                what,
+                *(f"{row[m].value:.4g}" if m in row else DASH for m in moments),
+                window,
+                *((_samples(row),) if steps else ()),
+                who,
             )
-            for claim in claims
-        )
-        columns = ("what", "value", "over", "steps", "says who")
-        yield Table(columns, rows, "What the server itself states")
+            for (what, window, who), row in rows.items()
+        ),
+        "What the server itself states",
+        ("Before and after the probe. " if set(moments) & set(_MOMENTS) else "")
+        + ("" if steps else "Over how many steps, it does not say."),
+    )
+
+
+def _samples(row: dict[str, Claim]) -> str:
+    return " / ".join("unknown" if one.samples is None else str(one.samples) for one in row.values())
+
+
+def _moment(origin: str) -> tuple[str, str]:
+    """Who says it, and whether before or after the probe."""
+    for moment in _MOMENTS:
+        if origin.endswith(f", {moment} the probe"):
+            return origin.removesuffix(f", {moment} the probe"), moment
+    return origin, ""

@@ -214,6 +214,13 @@ def test_absurd_numbers_about_itself_are_unknown(person: Person, broken: Breakin
     assert all(commit is not None for commit in commits(report).values())
 
 
+def test_more_steps_than_may_be_asked_for_at_once(person: Person, broken: Breaking) -> None:
+    told = reasons(probe(person, broken.base, "--steps", "3000").report)
+    assert "3000 steps take up to 18007 tokens of output in one request, and 16384 are the most" in told
+    assert "more --prompts" in told
+    assert broken.generated == 0
+
+
 # --- odd, and not broken -----------------------------------------------------------------------------------
 
 
