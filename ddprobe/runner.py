@@ -40,6 +40,7 @@ from ddprobe.model import (
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
 from ddprobe.store import ELSEWHERE, NOT_REACHED, ReportWriter
+from ddprobe.verdicts import words
 
 
 def _silent(_host: str, _now: str) -> None:

@@ -58,7 +58,9 @@ def up(
             ways = (
                 Paragraph("From another terminal, with ddprobe and with plain ssh:", "dim"),
                 Paragraph(running.ddprobe_command, "command"),
-                Paragraph(running.ddprobe_command.replace(" inspect-config ", " commit-probe ", 1), "command"),
+                Paragraph(
+                    running.ddprobe_command.replace(" inspect-config ", " commit-probe ", 1), "command"
+                ),
                 Paragraph(running.ssh_command, "command"),
             )
             screen.draw([note, Pairs(rows), *ways], options)

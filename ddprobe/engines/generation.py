@@ -19,6 +19,7 @@ from ddprobe.facts import Account, Claim, ServerArgs
 from ddprobe.model import HttpRequest, HttpResult
 
 Ids = tuple[int, ...]
+NO_JSON = "the stream holds what is no JSON"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +205,22 @@ def post(
     )
 
 
+def whole(result: HttpResult) -> str:
+    """The body of a whole answer. Raises `Unanswered`; a refusal is told in the server's own words, without their JSON."""
+    if result.status not in result.question.statuses and not (result.failure or result.timed_out):
+        said = said_error(_object(result.body.decode("utf-8", "replace")))
+        if said and not said.startswith(NO_JSON):
+            raise Unanswered(result.key, f"HTTP {result.status}: {' '.join(said.split())[:300]}")
+    return result.text
+
+
 def events(result: HttpResult) -> Iterator[Event]:
     """The server-sent events of a whole answer, each with its time; `[DONE]` and comments left out.
 
     Times are None when pieces are not known (curl) or their sizes do not add up to the body (something was masked).
     An event that is not a JSON object is given as `{"malformed": text}`. Raises `Unanswered` unless the answer is whole.
     """
-    result.text  # noqa: B018 - raises with the reason
+    whole(result)
     ends = list(itertools.accumulate(chunk.size for chunk in result.chunks))
     timed = bool(ends) and ends[-1] == len(result.body)
     place = position = 0
@@ -250,7 +260,7 @@ def unstreamed(result: HttpResult) -> dict[str, Any]:
 
     Raises `Unanswered` when it is none: something before the server may have answered in its place.
     """
-    told = result.text.strip()
+    told = whole(result).strip()
     if not told:
         raise Unanswered(result.key, "the answer is empty")
     data = _object(told)
@@ -278,7 +288,7 @@ def _said(data: Mapping[str, Any]) -> str:
     if "detail" in data and len(data) == 1:
         return str(data["detail"])
     if "malformed" in data and len(data) == 1:
-        return f"the stream holds what is no JSON: {str(data['malformed'])[:200]}"
+        return f"{NO_JSON}: {str(data['malformed'])[:200]}"
     return ""
 
 

@@ -27,6 +27,7 @@ from ddprobe.engines.generation import (
     post,
     said_error,
     unstreamed,
+    whole,
 )
 from ddprobe.engines.llamacpp_accounts import server_wide, streamed, totals
 from ddprobe.engines.llamacpp_serving import counters_of, lifetime, serving_of
@@ -67,7 +68,7 @@ class LlamaCppGeneration(Generation):
         return post(key, base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False)
 
     def token_ids(self, result: HttpResult) -> Ids:
-        _whole_or_said(result)
+        whole(result)
         told = mapping(document({self.tokenize_path: result}, self.tokenize_path))
         ids = _ids(told.get("tokens"))
         if ids is None:
@@ -106,7 +107,7 @@ class LlamaCppGeneration(Generation):
     def read(
         self, result: HttpResult, serving: Serving, before: Counters | None, after: Counters | None
     ) -> Generated:
-        _whole_or_said(result)
+        whole(result)
         told = tuple(events(result)) or (Event(unstreamed(result), None, -1),)
         if error := next(filter(None, (said_error(event.data) for event in told)), "") or _late_error(result):
             return Generated(error=error)
@@ -205,14 +206,6 @@ class _Heard:
             return self.first_token_at - self.marks[0].clock / 1000
         spent = self.timings.get("prompt_ms")
         return spent / 1000 if isinstance(spent, int | float) else None
-
-
-def _whole_or_said(result: HttpResult) -> None:
-    """Raise `Unanswered` unless the answer is whole, in the server's own words where it refused."""
-    refused = not result.failure and not result.timed_out and result.status not in result.question.statuses
-    if refused and (error := said_error(_object(result.body))):
-        raise Unanswered(result.key, f"HTTP {result.status}: {error}")
-    result.text  # noqa: B018 - raises with the reason
 
 
 def _late_error(result: HttpResult) -> str:

@@ -22,6 +22,7 @@ from ddprobe.engines.generation import (
     events,
     said_error,
     unstreamed,
+    whole,
 )
 from ddprobe.engines.sglang_accounts import Spoken, accounts, last_is_cut, spoken, stream_account
 from ddprobe.errors import Unanswered
@@ -91,7 +92,7 @@ def read(result: HttpResult, serving: Serving) -> Generated:
 def json_object(result: HttpResult) -> dict[str, Any]:
     """A whole answer that is one JSON object. Raises `Unanswered` with what the server said."""
     try:
-        parsed = json.loads(_whole(result))
+        parsed = json.loads(whole(result))
     except (ValueError, RecursionError):
         raise Unanswered(result.key, "the answer is no JSON") from None
     return mapping(parsed)
@@ -104,23 +105,11 @@ def token_ids(value: Any) -> Ids | None:
     return tuple(value)
 
 
-def _whole(result: HttpResult) -> str:
-    """The body of a whole answer; a refusal is told in the server's own words, without their JSON."""
-    if result.status not in result.question.statuses and not (result.failure or result.timed_out):
-        try:
-            said = said_error(mapping(json.loads(result.body.decode("utf-8", "replace"))))
-        except (ValueError, RecursionError):
-            said = ""
-        if said:
-            raise Unanswered(result.key, f"HTTP {result.status}: {' '.join(said.split())[:300]}")
-    return result.text
-
-
 # --- hearing the chunks ------------------------------------------------------------------------------------
 
 
 def _hear(result: HttpResult) -> _Heard:
-    _whole(result)
+    whole(result)
     found: Sequence[Event] = tuple(events(result))
     if not found:
         found = (Event(unstreamed(result), None, -1),)

@@ -169,6 +169,8 @@ class CommitRequest(Fact):
     """In words, how the output goes in a circle (`8 tokens, 14 times`); empty when it does not, or is to copy."""
     output_hash: str = ""
     """SHA-256 of the output's token ids (or text), the first 16 digits."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of the counts: a source that was left out, and why."""
     error: str = ""
     """Why there is no measurement; empty when there is one."""
 

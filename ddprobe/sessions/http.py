@@ -153,7 +153,9 @@ def fetch(
     except ssl.SSLError as error:
         ending["failure"] = f"TLS with {request.base} failed: {error.reason or error}"
     except httpcore.ProtocolError as error:
-        ending["failure"] = f"{request.base} closed the connection or does not speak HTTP: {error}"
+        # Its words may quote the bytes as Python writes them.
+        said = str(error).partition(": bytearray")[0]
+        ending["failure"] = f"{request.base} closed the connection or does not speak HTTP: {said}"
     except OSError as error:
         ending["failure"] = f"no answer from {request.base}: {error.strerror or error}"
     return HttpResult(

@@ -64,7 +64,9 @@ def of_requests(requests: Sequence[CommitRequest], disagreements_only: bool = Fa
         request, sentence = told[0]
         where = f"{request.arm} at {context(request.context_tokens, request.prompt_tokens)}"
         count = len({id(one) for one, _ in told})
-        more = f" (and the like in {count - 1} of the other {len(requests) - 1} requests)" if count > 1 else ""
+        more = (
+            f" (and the like in {count - 1} of the other {len(requests) - 1} requests)" if count > 1 else ""
+        )
         yield Paragraph(f"{where}: {sentence}{more}", "bad")
     if len(alike) > MOST_SENTENCES:
         yield Paragraph(f"{len(alike) - MOST_SENTENCES} more kinds of it are in the report.", "bad")

@@ -33,6 +33,8 @@ NONCE_CHARACTERS = 2000
 PIECE = 32_000
 """Characters of filler that are tokenised at once."""
 WARM_UP_TOKENS = 16
+AGAIN = 2
+"""Prompts of the first point that are sent once more at the end: one alone may have met a noisy moment."""
 MOST_EXTRA = 2
 """Further prompts at a point whose steps were too few."""
 COLD_CHECK_AT = 16 * 1024
@@ -350,13 +352,14 @@ class Measurement:
         first, twice = self.places[0], self._check_place()
         if self.cold:
             return PlannedPoint("controls", first.context, 1, first.length, first.length, WARM_UP_TOKENS)
+        again = min(AGAIN, self.probe.prompts)
         return PlannedPoint(
             arm="controls",
             context_tokens=twice.context,
-            prompts=4,
-            prompt_tokens=2 * first.length + 2 * twice.length,
-            prefill_tokens=first.length + twice.length + 2,
-            output_tokens=WARM_UP_TOKENS + 3 * self.output,
+            prompts=3 + again,
+            prompt_tokens=(1 + again) * first.length + 2 * twice.length,
+            prefill_tokens=first.length + twice.length + 1 + again,
+            output_tokens=WARM_UP_TOKENS + (2 + again) * self.output,
         )
 
     # --- sending -------------------------------------------------------------------------------------------
@@ -395,7 +398,7 @@ class Measurement:
         """The point's prompts; and a few more while its steps are too few."""
         done: list[CommitRequest] = []
         seen: float | None = None
-        prompts = 1 if purpose == "again" else self.probe.prompts
+        prompts = min(AGAIN, self.probe.prompts) if purpose == "again" else self.probe.prompts
         for variant in range(prompts + MOST_EXTRA):
             missing = self.probe.steps - sum(len(_steps(record)) for record in done)
             if variant >= prompts and (missing <= 0 or purpose == "again" or not done or self.cold):

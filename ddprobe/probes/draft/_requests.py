@@ -74,6 +74,7 @@ def request_fact(
         copied=_copied(ids, expected_ids),
         loop=_loop(ids) if ids is not None and not expected_ids else "",
         output_hash=_hash(generated),
+        notes=generated.notes,
     )
 
 
