@@ -14,10 +14,11 @@ import pytest
 
 from ddprobe import render, reportschema
 from ddprobe.blocks import Block, Plot, Series, Spread, Table
-from ddprobe.model import Cite, Fact, Report, Verdict
+from ddprobe.model import VERDICTS, Cite, Fact, Outcome, Report, Verdict
 from ddprobe.probes.draft import _commit_view
 from ddprobe.render import jsonview, markdown, plotting, terminal
 from ddprobe.render.progress import progress
+from ddprobe.verdicts import words
 from tests import commit_facts as given
 from tests import reports
 
@@ -153,10 +154,22 @@ def test_what_qualifies_a_point_is_said(changes: dict[str, object], sentence: st
 
 
 def test_contradicting_sources_are_told_once_and_bounded() -> None:
-    many = [given.request(disagreements=(f"{n} is not {n + 1}", "a is not b")) for n in range(9)]
-    text = drawn(*many, given.POINTS[0])
+    """What differs in its numbers only is one thing, with the number of requests that say the like."""
+    alike = [given.request(disagreements=(f"{n}.5 is not {n + 1}", "a is not b")) for n in range(9)]
+    alone = given.request(disagreements=("c is not d",))
+    text = drawn(*alike, alone, given.POINTS[0], width=200)
     assert text.count("a is not b") == 1
-    assert "4 more of this kind are in the report." in text
+    assert "repeat at 1k: 0.5 is not 1 (and the like in 8 of the other 9 requests)\n" in text
+    assert "repeat at 1k: c is not d\n" in text
+    kinds = [given.request(disagreements=tuple(f"{letter} is not z" for letter in "abcdefgh"))]
+    assert "2 more kinds of it are in the report." in drawn(*kinds, given.POINTS[0])
+
+
+def test_the_same_failure_of_every_request_is_told_once() -> None:
+    failed = [given.request(error=f"HTTP 503 after {n}.0 s") for n in range(40)]
+    text = drawn(given.SETUP, *failed, width=200)
+    assert text.count("HTTP 503") == 1
+    assert "HTTP 503 after 0.0 s (and the like in 39 of the other 39 requests)" in text
 
 
 def test_controls_claims_and_what_was_left_out_are_in_words() -> None:
@@ -167,8 +180,21 @@ def test_controls_claims_and_what_was_left_out_are_in_words() -> None:
     )
     assert "✗ first point once more at the end: 7.50 at first, 3.10 at the end (68 steps each)" in text
     assert "? same prompt twice: the server gives no token ids" in text
-    assert "accept length  3.123  lifetime  unknown  /server_info avg_spec_accept_length" in text
+    assert "accept length  3.123  lifetime  /server_info avg_spec_accept_length" in text
+    assert "Over how many steps, it does not say." in text
     assert given.LEFT_OUT in text
+
+
+def test_what_the_server_states_before_and_after_is_one_row() -> None:
+    before = dataclasses.replace(given.CLAIM, origin="/metrics g, before the probe", value=2.5)
+    after = dataclasses.replace(before, origin="/metrics g, after the probe", value=3.0)
+    gone = dataclasses.replace(before, origin="/metrics h, before the probe", samples=40)
+    [table] = [b for b in blocks(before, after, gone) if isinstance(b, Table)]
+    assert table.columns == ("what", "before", "after", "over", "steps", "says who")
+    assert table.rows == (
+        ("accept length", "2.5", "3", "lifetime", "unknown / unknown", "/metrics g"),
+        ("accept length", "2.5", "–", "lifetime", "40", "/metrics h"),
+    )
 
 
 def test_a_plan_shows_every_point_and_the_whole_cost() -> None:
@@ -194,10 +220,36 @@ def test_positions_of_the_shortest_and_the_longest_context() -> None:
     [table] = [
         b for b in blocks(*given.POINTS[:4]) if isinstance(b, Table) and b.title.startswith("Acceptance")
     ]
-    assert table.columns == ("draft", "repeat\n1k", "repeat\n128k")
+    assert table.columns == ("draft", "repeat\n1k\n68 steps", "repeat\n128k\n68 steps")
     assert table.rows[0] == ("1", "90 (90)", "90 (90)")
     assert table.rows[6] == ("7", "30", "30")
-    assert "68 steps each" in table.caption
+    assert "if these are 10 or more" in table.caption
+
+
+@pytest.mark.parametrize(("reached", "shown_as"), [(10, "5 (50)"), (9, "4 (50)")])
+def test_a_share_of_a_handful_of_steps_is_not_shown(reached: int, shown_as: str) -> None:
+    """100 steps, the first draft right in that many: of so few, a share of them is not one."""
+    point = dataclasses.replace(
+        given.POINTS[0],
+        steps=100,
+        drafted_steps=100,
+        per_position=(reached / 100, reached / 200),
+        conditional=(reached / 100, 0.5),
+    )
+    [table] = [b for b in blocks(point) if isinstance(b, Table) and b.title.startswith("Acceptance")]
+    assert table.rows[1][1] == (shown_as if reached >= 10 else shown_as.partition(" ")[0])
+
+
+def test_steps_without_a_spread_are_not_called_a_median() -> None:
+    burst = dataclasses.replace(given.POINTS[0], step_ms_low=None, step_ms_high=None)
+    assert "the mean where no p10–p90 stands" in points_table(burst).caption
+    assert "Step: median." in points_table(given.POINTS[0]).caption
+
+
+def test_without_drafts_there_is_no_plot_of_their_commit() -> None:
+    setup = dataclasses.replace(given.SETUP, speculating=False)
+    titles = [b.title for b in blocks(setup, *given.POINTS) if isinstance(b, Plot)]
+    assert titles == ["Step time over context, ms"]
 
 
 # --- plots -------------------------------------------------------------------------------------------------
@@ -301,9 +353,9 @@ def test_the_first_verdict_is_a_box_and_the_others_a_line() -> None:
         text.index(part)
         for part in (
             "╭─ ✗ long_context_bug (sliding_window_kv) · high confidence ─",
+            "│ The drafter breaks beyond a certain context length; the text is not to blame.",
             "│ • repeat commits 7.50 of 8",
-            "│ Ruled out",
-            "│ • text difficulty: the same text is easy at 1k",
+            "│ Ruled out  text difficulty  (-v shows by what)",
             "│ Missing",
             "│ What to do next",
             "│ → ddprobe commit-probe --contexts 1900,2200",
@@ -315,7 +367,49 @@ def test_the_first_verdict_is_a_box_and_the_others_a_line() -> None:
     ]
     assert places == sorted(places)
     assert text.count("╭") == 1
-    assert shown(given.report(verdicts=(given.VERDICT, given.KERNEL)), verbose=True).count("╭") == 2
+    told = shown(given.report(verdicts=(given.VERDICT, given.KERNEL)), verbose=True)
+    assert told.count("╭") == 2
+    assert "│ • text difficulty: the same text is easy at 1k" in told
+
+
+@pytest.mark.usefixtures("no_steps")
+def test_the_verdict_comes_last_on_a_terminal_and_first_in_a_ticket() -> None:
+    report = dataclasses.replace(
+        given.report(verdicts=(given.VERDICT,)), findings=(reports.finding(Outcome.WARN),)
+    )
+    text, page = shown(report), markdown.text(report)
+    assert text.index("Findings") < text.index("╭─ ✗ long_context_bug") < text.index("✗ fail")
+    assert page.index("## Verdict") < page.index("## Findings")
+
+
+def test_every_verdict_has_a_meaning() -> None:
+    assert set(words.MEANINGS) == set(VERDICTS)
+
+
+def test_what_a_reason_says_is_not_missing_as_well() -> None:
+    verdict = Verdict(
+        name="inconclusive",
+        reasons=("does not count: repeat at 1k: 18 steps, 64 are needed",),
+        missing=("repeat at 1k: 18 steps, 64 are needed", "a far copy"),
+    )
+    assert dict(render.verdict_parts(verdict))["Missing"] == ("a far copy",)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "host", "expected"),
+    [
+        ("ddprobe commit-probe --arms prose", "gpu1", "ddprobe commit-probe gpu1 --arms prose"),
+        ("ddprobe commit-probe gpu1 --arms prose", "gpu1", "ddprobe commit-probe gpu1 --arms prose"),
+        ("look: ddprobe commit-probe --cold", "gpu1", "look: ddprobe commit-probe gpu1 --cold"),
+        ("ddprobe grep 'a b|c' shows it", "gpu1", "ddprobe grep 'a b|c' gpu1 shows it"),
+        ("(`ddprobe server` shows it)", "me@gpu1", "(`ddprobe server me@gpu1` shows it)"),
+        ("ddprobe inspect-config (taps)", "a b", "ddprobe inspect-config 'a b' (taps)"),
+        ("switch speculation off", "gpu1", "switch speculation off"),
+        ("ddprobe commit-probe", "", "ddprobe commit-probe"),
+    ],
+)
+def test_a_command_to_do_next_names_its_host(sentence: str, host: str, expected: str) -> None:
+    assert words.on_host(sentence, host) == expected
 
 
 @pytest.mark.usefixtures("no_steps")
@@ -326,7 +420,8 @@ def test_each_host_has_its_own_first_verdict() -> None:
     assert "? inconclusive · low confidence · gpu2 ─" in text
     assert "medium confidence  [gpu1]" in text
     page = markdown.text(report)
-    assert "## Verdict on gpu1: long_context_bug (sliding_window_kv)\n\nfail, high confidence" in page
+    assert "## Verdict on gpu1: long_context_bug (sliding_window_kv)\n\n**The drafter breaks" in page
+    assert "not to blame.** (fail, high confidence)\n\n- repeat commits" in page
     assert "**What to do next**\n\n- ddprobe commit-probe --contexts 1900,2200 --arms repeat gpu1" in page
     assert page.index("## Verdict") < page.index("## Hosts")
 
@@ -335,6 +430,8 @@ def test_each_host_has_its_own_first_verdict() -> None:
 def test_quiet_says_the_verdict_too() -> None:
     lines = shown(given.report(verdicts=(given.VERDICT,)), quiet=True).splitlines()
     assert lines[0].startswith("✗ long_context_bug (sliding_window_kv), high confidence: repeat commits 7.50")
+    unsettled = Verdict(name="inconclusive", reasons=("it fell",), missing=("a far copy",))
+    assert "confidence: missing: a far copy" in shown(given.report(verdicts=(unsettled,)), quiet=True)
     assert lines[-2].strip().startswith("→ ddprobe commit-probe")
     assert lines[-1].startswith("✗ fail")
 

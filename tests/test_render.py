@@ -276,6 +276,7 @@ def test_a_report_in_the_order_in_which_it_is_read() -> None:
             "1 of ddprobe's own processes had to be ended",
             "gpu3 connection refused",
             "→ is sshd running?",
+            "╭─ ? inconclusive",
             "report  reports/x",
             "✗ fail  2 of 3 hosts · 3 steps · 1 fail, 1 warn, 1 unknown, 1 info, 1 skip, 1 pass · 3.2 s · 2 secrets masked",
         )
@@ -333,7 +334,6 @@ def test_what_the_only_step_says_is_said_once(monkeypatch: pytest.MonkeyPatch, b
 def test_quiet_shows_what_needs_a_look_and_the_last_line() -> None:
     lines = shown(reports.report(), quiet=True, width=400).splitlines()
     starts = (
-        "? inconclusive",
         "✗ DC20",
         "→",
         "! DC05",
@@ -343,6 +343,7 @@ def test_quiet_shows_what_needs_a_look_and_the_last_line() -> None:
         "gpu2",
         "gpu3",
         "→",
+        "? inconclusive",
         "✗ fail  2 of 3 hosts",
     )
     assert len(lines) == len(starts)

@@ -12,6 +12,8 @@ from ddprobe.model import Cite, Finding, HostRecord, Outcome, Report, Verdict
 from ddprobe.render import plotting
 
 PLOT_WIDTH = 76
+MOST_PLACES = 6
+"""Of a verdict: its evidence may be every request there was."""
 
 
 def text(report: Report) -> str:
@@ -66,7 +68,9 @@ def _verdict(verdict: Verdict, several: bool) -> Iterator[str]:
         yield from (f"- {escape(sentence)}" for sentence in sentences)
     if verdict.cites:
         yield ""
-        yield f"see {', '.join(_place(cite) for cite in verdict.cites)}"
+        places = [_place(cite) for cite in verdict.cites[:MOST_PLACES]]
+        more = len(verdict.cites) - len(places)
+        yield f"see {', '.join(places)}" + (f" and {more} more in report.json" if more else "")
     yield ""
 
 

@@ -29,7 +29,7 @@ def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
         yield from _commit_head.blocks(setup)
     if points:
         yield _table(points, setup)
-        yield from _plots(points)
+        yield from _plots(points, drafting=setup is None or setup.speculating is not False)
         yield from notes.of_points(points, requests)
         yield from _positions(points)
     elif setup is not None and not setup.planned_only:
@@ -126,7 +126,19 @@ def _break_even(point: CommitPoint, base: dict[int, float]) -> str:
 # --- plots -------------------------------------------------------------------------------------------------
 
 
-def _plots(points: Sequence[CommitPoint]) -> Iterator[Plot]:
+def _plots(points: Sequence[CommitPoint], drafting: bool) -> Iterator[Plot]:
+    """Commit length, which without drafts would be a line at 1, and step time."""
+    if drafting:
+        yield from _commit_plot(points)
+    yield from _plot(
+        points,
+        "Step time over context, ms",
+        lambda p: None if p.step_ms is None else Spread(p.step_ms, p.step_ms_low, p.step_ms_high),
+        interval="p10–p90",
+    )
+
+
+def _commit_plot(points: Sequence[CommitPoint]) -> Iterator[Plot]:
     ceilings = {point.ceiling for point in points}
     ceiling = ceilings.pop() if len(ceilings) == 1 else None
     yield from _plot(
@@ -136,12 +148,6 @@ def _plots(points: Sequence[CommitPoint]) -> Iterator[Plot]:
         least=1.0,
         ceiling=ceiling,
         interval="95 % interval",
-    )
-    yield from _plot(
-        points,
-        "Step time over context, ms",
-        lambda p: None if p.step_ms is None else Spread(p.step_ms, p.step_ms_low, p.step_ms_high),
-        interval="p10–p90",
     )
 
 
