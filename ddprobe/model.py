@@ -48,6 +48,10 @@ class Container:
     name: str
 
 
+LAB_TAG = "ddprobe-lab"
+"""Of a host that is made up: a report with one among its hosts says that it is of a lab."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """A host, how to reach it, and what is known of it beforehand.

@@ -560,6 +560,9 @@ def test_a_lab_that_is_up_is_a_host_like_any_other(
         told = capsys.readouterr().out
         assert lab["host"] in told
         assert "1 of 1 host answered." in told
+        reports = Path(lab["hosts_file"]).parent / "reports"
+        app.run(["server", "--hosts", lab["hosts_file"], "--json", "--reports", str(reports)])
+        assert json.loads(capsys.readouterr().out)["lab"] is True
         process.terminate()
         assert process.wait(timeout=30) == 0
     assert not Path(lab["hosts_file"]).parent.exists()

@@ -212,8 +212,16 @@ def test_a_plan_shows_every_point_and_the_whole_cost() -> None:
 
 def test_with_a_baseline_the_break_even_stands_beside_the_commit() -> None:
     table = points_table(dataclasses.replace(given.SETUP, baseline=((1024, 8.0),)), *given.POINTS[:2])
-    assert table.columns[-1] == "break-\neven"
-    assert [row[-1] for row in table.rows] == ["1.50", "–"]
+    assert table.columns[-2:] == ("break-\neven", "gain")
+    # 12 ms a step against 8 ms a token: 1.5 tokens a step are even, and 7.5 are five times as fast.
+    assert [row[-2:] for row in table.rows] == [("1.50", "5.00×"), ("–", "–")]
+
+
+def test_what_holds_of_several_points_is_said_once() -> None:
+    idle = [dataclasses.replace(p, drafted_steps=0, steps=68) for p in given.POINTS[:3]]
+    text = drawn(*idle, width=200)
+    assert text.count("nothing was drafted in 68 steps") == 1
+    assert "repeat at 1k, 16k and 64k: nothing was drafted in 68 steps\n" in text
 
 
 def test_positions_of_the_shortest_and_the_longest_context() -> None:

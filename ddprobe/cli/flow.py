@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ddprobe.cli import screen
 from ddprobe.cli.options import Options
-from ddprobe.model import Host, Report, Step, exit_code
+from ddprobe.model import LAB_TAG, Host, Report, Step, exit_code
 
 if TYPE_CHECKING:
     from ddprobe.runner import Opener
@@ -72,6 +72,7 @@ def carry_out(
 
     if options.debug:
         logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s: %(message)s")
+    lab = lab or any(LAB_TAG in host.tags for host in hosts)
     writer = ReportWriter.create(reports_folder(options), name, lab=lab)
     with screen.progress(options) as progress:
         report = runner.run(name, hosts, steps, writer, opener or open_session, progress=progress, lab=lab)

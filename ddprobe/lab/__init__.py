@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ddprobe.lab.scenarios import DEFAULT, SCENARIOS, Scenario, scenario
-from ddprobe.model import Host
+from ddprobe.model import LAB_TAG, Host
 
 __all__ = ["DEFAULT", "Lab", "Scenario", "running", "scenarios", "up"]
 
@@ -79,6 +79,7 @@ def up(name: str = DEFAULT) -> Iterator[Lab]:
                 # A jump host that ssh_config names for every host is not on the way to this one.
                 jump="none",
                 gpu_bandwidth=machine.gpu_bandwidth,
+                tags=(LAB_TAG,),
             )
             yield Lab(chosen, host, _hosts_file(Path(folder, "hosts.yaml"), host))
         finally:
@@ -99,6 +100,7 @@ def _hosts_file(path: Path, host: Host) -> Path:
         value = getattr(host, name)
         quoted = value if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
         lines.append(f"    {name}: {quoted}")
+    lines.append(f"    tags: [{', '.join(host.tags)}]")
     if host.gpu_bandwidth is not None:
         lines.append("    # GB/s on the lab's clock, which runs faster than the hardware that is made up")
         lines.append(f"    gpu_bandwidth: {host.gpu_bandwidth:.0f}")

@@ -45,11 +45,14 @@ def decimal(value: float | None) -> str:
 
 
 def of_points(points: Sequence[CommitPoint], requests: Sequence[CommitRequest]) -> Iterator[Block]:
-    """A sentence for each thing that a reader of the table must know."""
+    """A sentence for each thing that a reader of the table must know, with all points of which it holds."""
+    alike: dict[tuple[str, str], list[CommitPoint]] = {}
     for point in points:
         mine = [r for r in requests if r.arm == point.arm and r.context_tokens == point.context_tokens]
-        for text, tone in _of_point(point, mine):
-            yield Paragraph(f"{_where(point)}: {text}", tone)
+        for told in _of_point(point, mine):
+            alike.setdefault(told, []).append(point)
+    for (text, tone), places in alike.items():
+        yield Paragraph(f"{_where(places)}: {text}", tone)
     yield from of_requests(requests, disagreements_only=True)
 
 
@@ -72,8 +75,16 @@ def of_requests(requests: Sequence[CommitRequest], disagreements_only: bool = Fa
         yield Paragraph(f"{len(alike) - MOST_SENTENCES} more kinds of it are in the report.", "bad")
 
 
-def _where(point: CommitPoint) -> str:
-    return f"{point.arm} at {context(point.context_tokens, point.prompt_tokens)}"
+def _where(points: Sequence[CommitPoint]) -> str:
+    """`repeat at 1k and 64k, prose at 1k`."""
+    lengths: dict[str, list[str]] = {}
+    for point in points:
+        lengths.setdefault(point.arm, []).append(context(point.context_tokens, point.prompt_tokens))
+    return ", ".join(f"{arm} at {_listed(those)}" for arm, those in lengths.items())
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _of_point(point: CommitPoint, requests: Sequence[CommitRequest]) -> Iterator[tuple[str, str]]:

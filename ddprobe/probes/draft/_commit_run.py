@@ -374,6 +374,9 @@ class Measurement:
     ) -> Generator[Asked, Any, CommitRequest]:
         assert self.sender is not None
         expected = place.script.expected(self.tokens, place.length - plan.NONCE, number, tokens)
+        if expected:
+            # What comes after the passage is another text.
+            tokens = min(tokens, len(expected))
         order = Order(
             purpose=purpose,
             arm=place.script.label,

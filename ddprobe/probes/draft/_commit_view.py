@@ -52,7 +52,7 @@ def _table(points: Sequence[CommitPoint], setup: CommitSetup | None) -> Table:
         ("arm", lambda p: p.arm, True),
         ("steps", lambda p: str(p.steps), True),
         ("commit\ntokens", _commit, True),
-        ("share", lambda p: percent(p.share_of_ceiling), True),
+        ("share", lambda p: percent(p.share_of_ceiling), False),
         ("accept\nrate", lambda p: percent(p.accept_rate), True),
         ("step\nms", lambda p: decimal(p.step_ms), True),
         ("p10–p90\nms", lambda p: _range(p.step_ms_low, p.step_ms_high), False),
@@ -62,14 +62,15 @@ def _table(points: Sequence[CommitPoint], setup: CommitSetup | None) -> Table:
     if any(point.copied is not None for point in points):
         columns.append(("copied", lambda p: "" if p.copied is None else percent(p.copied), False))
     if base:
-        columns.append(("break-\neven", lambda p: _break_even(p, base), True))
+        columns.append(("break-\neven", lambda p: _break_even(p, base), False))
+        columns.append(("gain", lambda p: _gain(p, base), True))
     shown = tuple(tuple(cell(point) for _, cell, _ in columns) for point in points)
     return Table(
         tuple(name for name, _, _ in columns),
         shown,
         "Commit length: tokens committed per verify step",
         _caption(points, bool(base)),
-        spare=tuple(number for number, (_, _, needed) in enumerate(columns) if not needed),
+        spare=tuple(number for number in range(len(columns) - 1, -1, -1) if not columns[number][2]),
     )
 
 
@@ -88,7 +89,9 @@ def _caption(points: Sequence[CommitPoint], base: bool) -> str:
     if any(point.saturated for point in points):
         told.append("≥: every step reached the ceiling.")
     if base:
-        told.append("Break-even: the commit at which speculation begins to pay.")
+        told.append(
+            "Break-even: the commit at which speculation begins to pay. Gain: speed against no speculation."
+        )
     if any(DASH in (_commit(p), percent(p.accept_rate), decimal(p.step_ms), _cached(p)) for p in points):
         told.append(f"{DASH}: unknown.")
     if origins:
@@ -121,6 +124,13 @@ def _cached(point: CommitPoint) -> str:
 def _break_even(point: CommitPoint, base: dict[int, float]) -> str:
     plain = base.get(point.context_tokens)
     return DASH if not plain or point.step_ms is None else f"{point.step_ms / plain:.2f}"
+
+
+def _gain(point: CommitPoint, base: dict[int, float]) -> str:
+    plain = base.get(point.context_tokens)
+    if not plain or not point.step_ms or point.commit_mean is None:
+        return DASH
+    return f"{decimal(point.commit_mean * plain / point.step_ms)}×"
 
 
 # --- plots -------------------------------------------------------------------------------------------------
