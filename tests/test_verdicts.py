@@ -448,6 +448,7 @@ def test_a_request_that_writes_across_the_limit_counts_as_beyond_it() -> None:
     )
     verdict = only(facts(*points, extra=(request,), limits=(OWN,), ceiling=6, window=None))
     assert (verdict.name, verdict.kind) == ("long_context_bug", "draft_length_limit")
+    assert any("a prompt of 2000 and its output" in reason for reason in verdict.reasons)
 
 
 def test_drafting_that_stops_at_a_length_needs_no_named_limit() -> None:

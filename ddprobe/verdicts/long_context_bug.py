@@ -61,7 +61,7 @@ def _ruling(
     case: Case, kind: str, ladder: Ladder, fall: Fall, limits: Sequence[Limit], labels: Sequence[str]
 ) -> Ruling:
     most = standing.ceiling(case)
-    edge = f"between {sizes.short(fall.good.context_tokens)} and {sizes.short(fall.bad.context_tokens)}"
+    edge = _reached(case, fall, limits)
     shown = list(dict.fromkeys([fall.short, fall.good, fall.bad, fall.worst]))
     reasons = [words.commits(sorted(shown, key=lambda p: p.context_tokens), most)]
     shape = "the edge lies" if fall.edge else "it slopes, and first shows"
@@ -219,6 +219,17 @@ def _unsettled(case: Case, kind: str, fall: Fall, limits: Sequence[Limit]) -> tu
     if case.config("drafter") is None and not limits:
         missing.append("the drafter's config.json: which limits does it have?")
     return tuple(missing)
+
+
+def _reached(case: Case, fall: Fall, limits: Sequence[Limit]) -> str:
+    """Where the edge lies: the first bad length counts with its output, where a limit is only met by that."""
+    bad = fall.bad.context_tokens
+    if all(limit.tokens <= bad for limit in limits):
+        return _between(fall)
+    return (
+        f"between {sizes.short(fall.good.context_tokens)} and {bad + _output(case, fall.bad)} (a prompt of "
+        f"{sizes.short(bad)} and its output)"
+    )
 
 
 def _between(fall: Fall) -> str:
