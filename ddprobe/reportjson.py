@@ -22,8 +22,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ddprobe import facts as known_facts
+from ddprobe import probes
 from ddprobe.errors import UsageError
-from ddprobe.model import Fact, Outcome, Report
+from ddprobe.model import Fact, Outcome, Probe, Report, StepRecord
 
 SCHEMA = "ddprobe-report/1"
 MAX_BITS = 14_000
@@ -252,6 +253,18 @@ def _fact(data: Any) -> Fact:
         source = ()
     values = tuple((name, inner) for name, inner in data.items() if name not in ("type", "source"))
     return ForeignFact(type=str(data.get("type")), values=values, source=source)
+
+
+def probe_of(step: StepRecord) -> Probe:
+    """The probe that the step ran, with its settings. Raises `UsageError` when this version has none of that name."""
+    kind = probes.load(step.probe)
+    given = dict(step.settings)
+    settings = {
+        setting.name: decode(setting.type, encode(given[setting.name], setting.type))
+        for setting in probes.settings(kind)
+        if setting.name in given
+    }
+    return kind(**settings)
 
 
 # --- types -------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import logging
 import queue
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ddprobe import __version__, lints, probes, reportjson, verdicts
+from ddprobe import __version__, lints, probes, reportjson, store, verdicts
 from ddprobe.errors import DdprobeError, HostError, Unanswered
 from ddprobe.interrupts import Interrupts
 from ddprobe.model import (
@@ -103,17 +104,47 @@ def run(
 def _verdicts(work: _HostRun) -> tuple[Verdict, ...]:
     """What the evidence of one host supports, all its steps together."""
     facts = [fact for step in tuple(work.done) for fact in step.facts]
+    return _judged(work.host, facts, tuple(work.findings))
+
+
+def _judged(host: Host, facts: Sequence[Fact], findings: Sequence[Finding]) -> tuple[Verdict, ...]:
     try:
-        found = verdicts.judge(facts, tuple(work.findings), work.host.gpu_bandwidth)
+        found = verdicts.judge(facts, findings, host.gpu_bandwidth)
     except Exception as error:
         found = (Verdict(name="inconclusive", reasons=(_bug("judging", error),)),)
-    name = work.host.name
     return tuple(
         dataclasses.replace(
-            verdict, host=name, next=tuple(words.on_host(sentence, name) for sentence in verdict.next)
+            verdict, host=host.name, next=tuple(words.on_host(sentence, host.name) for sentence in verdict.next)
         )
         for verdict in found
     )
+
+
+def judge_again(folder: Path, report: Report) -> Report:
+    """The report of a run that was killed, with what the evidence of its unfinished steps shows."""
+    steps = list(report.steps)
+    findings = list(report.findings)
+    for place, step in enumerate(steps):
+        if step.status != "interrupted" or step.facts or not step.artefacts:
+            continue
+        try:
+            evidence = store.evidence(folder, step.host, step.id)
+            again = Step(step.id, reportjson.probe_of(step))
+        except DdprobeError:
+            continue  # of another version, or a folder that lost files: it is shown as it is
+        paths = functools.partial(_path_in, step)
+        record, found = judge(again, evidence, (), paths)
+        steps[place] = dataclasses.replace(step, facts=record.facts)
+        findings += found
+    judged: list[Verdict] = []
+    for host in dict.fromkeys(step.host for step in steps):
+        facts = [fact for step in steps if step.host == host for fact in step.facts]
+        judged += _judged(store.known_host(folder, host), facts, [f for f in findings if f.host == host])
+    return dataclasses.replace(report, steps=tuple(steps), findings=tuple(findings), verdicts=tuple(judged))
+
+
+def _path_in(step: StepRecord, _host: str, _step: str, key: str) -> str:
+    return store.artefact_path(step.artefacts, key)
 
 
 def _masked_report(report: Report, redactor: Redactor) -> Report:

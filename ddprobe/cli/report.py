@@ -100,6 +100,10 @@ def show(
 
     folder = folder_of(report, flow.reports_folder(options))
     found = store.load(folder)
+    if found.interrupted and not found.verdicts and any(s.status == "interrupted" for s in found.steps):
+        from ddprobe import runner
+
+        found = runner.judge_again(folder.parent if folder.is_file() else folder, found)
     if options.json:
         screen.show_json(found)
     elif markdown:

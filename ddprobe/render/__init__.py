@@ -9,7 +9,6 @@ import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ddprobe import probes, reportjson
 from ddprobe.blocks import Block, Code, Pairs, Paragraph
@@ -90,7 +89,7 @@ def blocks(step: StepRecord) -> tuple[Block, ...]:
     if not step.probe or step.status == "not_run":
         return ()
     try:
-        shown = tuple(_probe(step).show(known))
+        shown = tuple(reportjson.probe_of(step).show(known))
     except Exception as error:
         # Of an old report, or of one that somebody sent; the rest of it must still be seen.
         notice = Paragraph(
@@ -98,17 +97,6 @@ def blocks(step: StepRecord) -> tuple[Block, ...]:
         )
         shown = (notice, *(_plain(fact) for fact in known))
     return (*shown, *(_plain(fact) for fact in foreign))
-
-
-def _probe(step: StepRecord) -> Any:
-    kind = probes.load(step.probe)
-    given = dict(step.settings)
-    settings = {
-        setting.name: reportjson.decode(setting.type, reportjson.encode(given[setting.name], setting.type))
-        for setting in probes.settings(kind)
-        if setting.name in given
-    }
-    return kind(**settings)
 
 
 def _plain(fact: Fact) -> Block:

@@ -132,13 +132,13 @@ def evidence(folder: Path, host: str, step: str) -> Evidence:
         raise UsageError(f"there is no step {step!r} of {host!r} in {folder}")
     try:
         return Evidence(
-            _host(folder, host), tuple(_result(folder, artefact) for artefact in record.artefacts)
+            known_host(folder, host), tuple(_result(folder, artefact) for artefact in record.artefacts)
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"cannot read the evidence of {step!r} of {host!r} in {folder}: {error}") from None
 
 
-def _host(folder: Path, name: str) -> Host:
+def known_host(folder: Path, name: str) -> Host:
     """The host as the run was told of it."""
     for event in _events(folder / EVENTS):
         for host in event.get("hosts", ()) if event.get("event") == "plan" else ():

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +192,28 @@ def test_the_report_holds_what_was_sent_and_judges_the_same_again(
         "report", "show", ran.folder.name, "--json", DDPROBE_REPORTS=str(ran.reports), expect=None
     )
     assert again.report == ran.report
+
+
+def test_a_killed_run_still_shows_what_it_measured(person: Person, llama_server: StartLlama) -> None:
+    llama = llama_server(*BAD_DRAFTER)
+    text = person.folder / "phrase.txt"
+    text.write_text(llama.phrase)
+    reports = person.folder / "reports-killed"
+    running = subprocess.Popen(
+        [
+            sys.executable, "-m", "ddprobe", "commit-probe", "--url", llama.base, "--engine", "llamacpp", "--contexts",
+            "256,1k,4k,16k", "--arms", "repeat", "--text", str(text), "--reports", str(reports), "--json",
+        ],
+        env={**os.environ, "DDPROBE_HOSTS": str(person.hosts)}, cwd=person.folder, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    limit = time.monotonic() + 60
+    while not list(reports.glob("*/evidence/*/*/*repeat-256-point-4*.json")) and time.monotonic() < limit:
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    shown = person.types("report", "show", "--json", DDPROBE_REPORTS=str(reports), expect=None).report
+    assert shown["interrupted"]
+    (first,) = (point for point in shown["points"] if point["context_tokens"] == 256)
+    assert abs(first["commit_mean"] - TRUTH) <= 0.1
+    assert first["steps"] >= 64
+    assert [verdict["name"] for verdict in shown["verdicts"]] == ["inconclusive"]
