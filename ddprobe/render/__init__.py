@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ddprobe import probes, reportjson
+from ddprobe import reportjson
 from ddprobe.blocks import Block, Code, Pairs, Paragraph
 from ddprobe.model import Fact, Finding, Outcome, Report, StepRecord, Verdict
 from ddprobe.verdicts import words
