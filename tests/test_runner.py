@@ -40,6 +40,7 @@ from ddprobe.model import (
     Step,
     StepRecord,
     exit_code,
+    Verdict,
 )
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
@@ -123,6 +124,18 @@ def known_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     load = probes.load
     ours: dict[str, type[Probe]] = {"host.kernel": Kernel, "host.odd": Odd}
     monkeypatch.setattr(probes, "load", lambda name: ours.get(name) or load(name))
+
+
+def test_a_verdict_names_its_host_and_so_does_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = Verdict(name="inconclusive", next=("ddprobe commit-probe --arms prose",))
+    monkeypatch.setattr("ddprobe.verdicts.judge", lambda *_: (verdict,))
+    report, _, _ = go(tmp_path, {"a": whole, "b": whole})
+    assert [(v.host, v.next) for v in report.verdicts] == [
+        ("a", ("ddprobe commit-probe a --arms prose",)),
+        ("b", ("ddprobe commit-probe b --arms prose",)),
+    ]
 
 
 def test_one_dead_host_leaves_the_others_whole(tmp_path: Path) -> None:
