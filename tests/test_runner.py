@@ -39,8 +39,8 @@ from ddprobe.model import (
     Result,
     Step,
     StepRecord,
-    exit_code,
     Verdict,
+    exit_code,
 )
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
