@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 from urllib.parse import urlsplit
 
 from ddprobe.argv import NotAllowed, Options, expands_to, names_of, operands
@@ -125,8 +126,18 @@ GENERATING: dict[str, frozenset[str]] = {
             "return_token_ids", "return_spec_tokens_details", "timings_per_token", "return_tokens", "cache_prompt", "seed", "samplers",
         }
     ),
-    "/tokenize": frozenset({"model", "prompt", "content", "add_special_tokens", "add_special", "parse_special", "with_pieces"}),
+    "/tokenize": frozenset(
+        {
+            "model", "prompt", "content", "add_special_tokens", "add_special", "parse_special", "with_pieces",
+            "messages", "chat_template_kwargs",
+        }
+    ),
+    "/apply-template": frozenset({"messages", "chat_template_kwargs"}),
 }  # fmt: skip
+_TELLING = frozenset({"/tokenize", "/apply-template"})
+"""They compute no tokens, so there is no length to bound."""
+_SWITCHES = frozenset({"enable_thinking", "thinking"})
+"""What a chat template may be told. A template of one's own would be a program that runs there."""
 _LENGTHS = ("max_tokens", "n_predict", "max_new_tokens")
 MAX_OUTPUT = 16 * 1024
 """Tokens that one request may ask for."""
@@ -269,11 +280,31 @@ def _check_generating(request: HttpRequest) -> None:
     unknown = [*(set(body) - GENERATING[request.path]), *(set(sampling) - _SAMPLING)]
     if unknown:
         raise _refuse(request, f"the field {min(unknown)!r} is not on the list")
-    if request.path == "/tokenize":
+    if not _plain_chat(body):
+        raise _refuse(request, "a chat is one user message of text, and its template is told of thinking alone")
+    if request.path in _TELLING:
         return
     lengths = [scope[name] for scope in (body, sampling) for name in _LENGTHS if name in scope]
     if not lengths or not all(type(length) is int and 0 < length <= MAX_OUTPUT for length in lengths):
         raise _refuse(request, f"it must ask for 1 to {MAX_OUTPUT} tokens")
+
+
+def _plain_chat(body: dict[str, Any]) -> bool:
+    """Whether the chat in it, if there is one, is no more than a text and whether to think."""
+    switches = body.get("chat_template_kwargs", {})
+    told = isinstance(switches, dict) and all(
+        name in _SWITCHES and type(switch) is bool for name, switch in switches.items()
+    )
+    messages = body.get("messages", [{"role": "user", "content": ""}])
+    if not told or not isinstance(messages, list) or len(messages) != 1:
+        return False
+    (message,) = messages
+    return (
+        isinstance(message, dict)
+        and set(message) == {"role", "content"}
+        and message["role"] == "user"
+        and isinstance(message["content"], str)
+    )
 
 
 def _has_port(base: str) -> bool:

@@ -114,7 +114,9 @@ def _judged(host: Host, facts: Sequence[Fact], findings: Sequence[Finding]) -> t
         found = (Verdict(name="inconclusive", reasons=(_bug("judging", error),)),)
     return tuple(
         dataclasses.replace(
-            verdict, host=host.name, next=tuple(words.on_host(sentence, host.name) for sentence in verdict.next)
+            verdict,
+            host=host.name,
+            next=tuple(words.on_host(sentence, host.name) for sentence in verdict.next),
         )
         for verdict in found
     )

@@ -76,9 +76,11 @@ def test_greedy_output_repeats_or_not() -> None:
 
 
 def test_nothing_drifted() -> None:
-    check = checks.first_again([ALL_RIGHT] * 4, [request(*[8] * 17, ms=9.0)])
+    again = [request(*[8] * 17, ms=9.0)]
+    assert checks.first_again([ALL_RIGHT] * 4, again).agrees is True
+    check = checks.step_time_again([ALL_RIGHT] * 4, again)
     assert check.agrees is True
-    assert check.text.endswith("a step took 8.0 ms and 9.0 ms: nothing drifted")
+    assert check.text.endswith("took 8 ms at the start and 9 ms at the end: no drift")
 
 
 def test_prompts_that_differ_among_themselves_are_no_drift() -> None:
@@ -91,9 +93,19 @@ def test_prompts_that_differ_among_themselves_are_no_drift() -> None:
 
 
 def test_the_step_time_drifted() -> None:
-    check = checks.first_again([ALL_RIGHT] * 4, [request(*[8] * 17, ms=16.0)])
-    assert check.agrees is True
-    assert check.text.endswith("step time drifted")
+    again = [request(*[8] * 17, ms=16.0)]
+    assert checks.first_again([ALL_RIGHT] * 4, again).agrees is True
+    check = checks.step_time_again([ALL_RIGHT] * 4, again)
+    assert check.agrees is False
+    assert check.text.endswith("the step time drifted")
+
+
+def test_step_times_that_are_not_known_prove_nothing() -> None:
+    assert checks.step_time_again([ALL_RIGHT], [request(8, 8, 8, step_ms=())]).agrees is None
+
+
+def test_a_drift_below_half_a_millisecond_is_none() -> None:
+    assert checks.step_time_again([request(*[8] * 17, ms=0.1)], [request(*[8] * 17, ms=0.3)]).agrees is True
 
 
 def test_the_servers_state_changed() -> None:

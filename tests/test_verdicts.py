@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 from dataclasses import replace
@@ -24,7 +25,7 @@ from ddprobe.facts import (
     ServerProcess,
 )
 from ddprobe.model import Cite, Fact, Finding, Outcome, Verdict
-from ddprobe.verdicts import thresholds
+from ddprobe.verdicts import thresholds, words
 
 SHORT, MIDDLE, LONG = 1024, 16384, 131072
 SERVER = "sglang pid 47"
@@ -826,7 +827,7 @@ def test_attention_kernel_bottleneck() -> None:
     assert (verdict.name, verdict.confidence) == ("attention_kernel_bottleneck", "medium")
     assert "7.75 µs per token of context" in verdict.reasons[1]
     assert (
-        "reading 70272 bytes of KV per token takes 0.0392 µs (1792 GB/s): 198 times as much"
+        "reading 70272 bytes of KV per token takes 0.0392 µs (1792 GB/s, the host's gpu_bandwidth): 198 times as much"
         in verdict.reasons[1]
     )
     verdict = only(known, lint("SA01"))
@@ -857,7 +858,7 @@ def test_no_attention_kernel_bottleneck(
     [
         pytest.param((20.0, 140.0, 1030.0), (), 1792.0, "medium", "51.5 times as long", "the target's config.json", id="no configuration"),
         pytest.param((20.0, 21.0, 30.0), (KIMI,), None, "high", "accounts for up to 100% of that growth (864 GB/s, the slowest", "`gpu_bandwidth`", id="no bandwidth"),
-        pytest.param((20.0, 21.2, 30.0), (KIMI,), 1792.0, "high", "accounts for 51% of that growth (1792 GB/s)", "", id="as memory allows"),
+        pytest.param((20.0, 21.2, 30.0), (KIMI,), 1792.0, "high", "accounts for 51% of that growth (1792 GB/s, the host's gpu_bandwidth)", "", id="as memory allows"),
         pytest.param((20.0, 20.5, 24.0), (), None, "high", "", "", id="no growth worth a word"),
     ],
 )  # fmt: skip
@@ -1107,3 +1108,49 @@ def test_dead_limits() -> None:
     """1.5 for blocks of 5 and more; 15 % of the drafts below that."""
     found = [thresholds.dead_below(most) for most in (2, 3, 8, 16, None)]
     assert found == pytest.approx([1.15, 1.3, 1.5, 1.5, 1.5])
+
+
+# --- sentences ---------------------------------------------------------------------------------------------
+
+
+def test_healthy_says_what_speculation_gains_where_a_baseline_is_known() -> None:
+    """Prose: at 1k 2.9 / 20 ms against 1 / 10 ms is 1.45 times as fast, at 128k 2.8 / 100 against 1 / 50 is 1.4 times."""
+    prose = timed(FINE, 20.0, 30.0, 100.0)
+    verdict = only(facts(*EASY, *NEAR, *FAR, *prose, baseline=((SHORT, 10.0), (LONG, 50.0))))
+    assert verdict.name == "healthy"
+    said = [reason for reason in verdict.reasons if reason.startswith("against the baseline")]
+    assert len(said) == 1
+    assert "1.45 times as fast at 1k and 1.40 times as fast at 128k" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "told"), [((), ""), (("a",), "a"), (("a", "b"), "a and b"), (("a", "b", "c"), "a, b and c")]
+)
+def test_a_list_in_words(names: tuple[str, ...], told: str) -> None:
+    assert words.listed(names) == told
+
+
+CHUNK = Limit(8192, "chunked prefill (--chunked-prefill-size)", "chunk_boundary")
+
+
+def test_many_chunks_within_an_edge_explain_nothing() -> None:
+    points = ladder("repeat", 7.9, 7.9, 1.0, contexts=(SHORT, MIDDLE, 65536))
+    verdict = only(facts(*points, limits=(CHUNK,)))
+    assert verdict.name == "long_context_bug"
+    assert any("no configured limit lies within it" in reason for reason in verdict.reasons)
+
+
+def test_the_one_chunk_within_an_edge_is_named_by_where_it_ends() -> None:
+    points = ladder("repeat", 7.9, 7.9, 1.0, contexts=(SHORT, 17000, 24000))
+    verdict = only(facts(*points, limits=(Limit(10000, "chunked prefill", "chunk_boundary"),)))
+    assert any("a multiple of chunked prefill (20000 tokens)" in reason for reason in verdict.reasons)
+
+
+def test_the_limit_that_a_lint_names_comes_first() -> None:
+    near = (Limit(tokens, f"limit {tokens}", "sliding_window_kv") for tokens in (2048, 4096, 8192))
+    limits = (*near, Limit(32768, "RoPE factor × original length", "rope_position"))
+    points = ladder("repeat", 7.9, 1.0, contexts=(SHORT, 65536))
+    told = dataclasses.replace(lint("DC34"), summary="RoPE reaches 32768 tokens")
+    verdict = judged(facts(*points, limits=limits), told)[0]
+    assert (verdict.name, verdict.kind) == ("long_context_bug", "rope_position")
+    assert any("30474,35062" in step for step in verdict.next)

@@ -506,7 +506,7 @@ def test_counters_asked_only_once_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("completions_badauth", 'HTTP 401: Unauthorized'),
+        ("completions_badauth", "HTTP 401: Unauthorized"),
         ("err_wrong_model", "HTTP 404: .*The model `nope` does not exist"),
         ("err_too_long", "HTTP 400: .*maximum context length is 32768 tokens"),
         ("engine_crash", "HTTP 500: .*EngineCore encountered an issue"),

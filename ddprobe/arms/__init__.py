@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ddprobe.arms.base import Arm, Needs, Script
+from ddprobe.arms.chat import Chat
 from ddprobe.arms.code import Code
 from ddprobe.arms.far_copy import FarCopy
 from ddprobe.arms.prose import Prose
@@ -16,8 +17,10 @@ from ddprobe.arms.verbatim import Verbatim
 
 ARMS: dict[str, Arm] = {
     arm.name: arm
-    for arm in (Repeat(), RepeatWide(), RepeatLong(), FarCopy(), Code(), Prose(), RandomWords(), Verbatim())
-}
+    for arm in (
+        Repeat(), RepeatWide(), RepeatLong(), FarCopy(), Code(), Chat(), Prose(), RandomWords(), Verbatim(),
+    )
+}  # fmt: skip
 """By name, from the easiest text to the hardest."""
 
 DEFAULT = ("repeat", "far-copy", "prose")

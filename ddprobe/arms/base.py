@@ -46,7 +46,11 @@ class Script(abc.ABC):
 
     @abc.abstractmethod
     def shortest(self, tokens: Mapping[str, Ids]) -> int:
-        """The least length, nonce not counted, at which `build` works."""
+        """The least length, head and nonce not counted, at which `build` works."""
+
+    def head(self, tokens: Mapping[str, Ids]) -> Ids:
+        """What stands before the nonce: most texts have nothing there."""
+        return ()
 
     def filler(self, length: int) -> int:
         """How many ids of filler `build` takes for that length, at most; 0 for none."""
@@ -54,8 +58,8 @@ class Script(abc.ABC):
 
     @abc.abstractmethod
     def build(self, tokens: Mapping[str, Ids], length: int, variant: int) -> Ids:
-        """The prompt after the nonce: `length` ids (variants may be shorter by up to an eighth, where their tails are
-        phases of a period). Every variant ends differently; all share the beginning."""
+        """The prompt after head and nonce: `length` ids (variants may be shorter by up to an eighth, where their tails
+        are phases of a period). Every variant ends differently; all share the beginning."""
 
     def expected(self, tokens: Mapping[str, Ids], length: int, variant: int, count: int) -> Ids:
         """The `count` ids that a copying target writes after that prompt; empty when nothing is to be copied."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +19,10 @@ from ddprobe.facts import Account, Claim, ServerArgs
 from ddprobe.model import HttpRequest, HttpResult
 
 Ids = tuple[int, ...]
+Rendering = Generator[HttpRequest, HttpResult, Ids]
+"""The requests that render a chat, one after another, and the ids that came of it."""
+THINKING = ("enable_thinking", "thinking")
+"""What chat templates call the switch. One that has neither takes no notice of them."""
 NO_JSON = "the stream holds what is no JSON"
 
 
@@ -157,6 +161,15 @@ class Generation(abc.ABC):
         """The ids. Raises `Unanswered` when the answer holds none."""
 
     @abc.abstractmethod
+    def render(
+        self, key: str, base: str, message: str, *, model: str = "", thinking: bool | None = None
+    ) -> Rendering:
+        """Ask for the ids of one user message as the server's own chat template puts it, up to where the answer begins.
+
+        Special tokens are as in a chat. `thinking` is told to the template unless it is None. Raises `Unanswered`.
+        """
+
+    @abc.abstractmethod
     def generate(
         self,
         key: str,
@@ -186,6 +199,14 @@ class Generation(abc.ABC):
 
 
 # --- what the dialects share -------------------------------------------------------------------------------
+
+
+def chat(message: str, thinking: bool | None) -> dict[str, Any]:
+    """The fields that every engine takes for a chat of one message."""
+    said: dict[str, Any] = {"messages": [{"role": "user", "content": message}]}
+    if thinking is not None:
+        said["chat_template_kwargs"] = dict.fromkeys(THINKING, thinking)
+    return said
 
 
 def post(

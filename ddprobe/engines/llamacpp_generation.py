@@ -22,7 +22,9 @@ from ddprobe.engines.generation import (
     Generation,
     Ids,
     Prompt,
+    Rendering,
     Serving,
+    chat,
     events,
     post,
     said_error,
@@ -38,6 +40,7 @@ from ddprobe.model import HttpRequest, HttpResult
 
 _TOKENIZE_TIMEOUT = 60.0
 _NATIVE = "/completion"
+_RENDER = "/apply-template"
 _FINISH = {"limit": "length", "eos": "stop", "word": "stop"}
 # Without these the last event repeats the whole prompt.
 _LAST_EVENT = (
@@ -74,6 +77,21 @@ class LlamaCppGeneration(Generation):
         if ids is None:
             raise Unanswered(result.key, said_error(told) or "the answer holds no token ids")
         return ids
+
+    def render(
+        self, key: str, base: str, message: str, *, model: str = "", thinking: bool | None = None
+    ) -> Rendering:
+        answer = yield post(key, base, _RENDER, chat(message, thinking), _TOKENIZE_TIMEOUT, stream=False)
+        whole(answer)
+        told = mapping(document({_RENDER: answer}, _RENDER))
+        prompt = told.get("prompt")
+        if not isinstance(prompt, str) or not prompt:
+            raise Unanswered(answer.key, said_error(told) or "the answer holds no prompt")
+        # A chat's BOS is not in the prompt: where the model wants one, tokenising puts it there.
+        body = {"content": prompt, "add_special": True, "parse_special": True}
+        return self.token_ids(
+            (yield post(f"{key}-ids", base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False))
+        )
 
     def generate(
         self,

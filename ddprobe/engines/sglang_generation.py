@@ -19,7 +19,18 @@ from ddprobe.engines.base import (
     total,
     whole_number,
 )
-from ddprobe.engines.generation import Counters, Generated, Generation, Ids, Prompt, Serving, post, said_error
+from ddprobe.engines.generation import (
+    Counters,
+    Generated,
+    Generation,
+    Ids,
+    Prompt,
+    Rendering,
+    Serving,
+    chat,
+    post,
+    said_error,
+)
 from ddprobe.engines.sglang_claims import claims
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Claim, ServerArgs
@@ -88,6 +99,15 @@ class SGLangGeneration(Generation):
         if ids is None:
             raise Unanswered(result.key, said_error(found) or "the answer holds no token ids")
         return ids
+
+    def render(
+        self, key: str, base: str, message: str, *, model: str = "", thinking: bool | None = None
+    ) -> Rendering:
+        # Without `add_generation_prompt`, which only later releases know, it renders as for a chat completion.
+        body = chat(message, thinking) | ({"model": model} if model else {})
+        return self.token_ids(
+            (yield post(key, base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False))
+        )
 
     def generate(
         self,

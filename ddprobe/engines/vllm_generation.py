@@ -23,11 +23,14 @@ from ddprobe.engines.generation import (
     Generation,
     Ids,
     Prompt,
+    Rendering,
     Serving,
+    chat,
     events,
     post,
     said_error,
     unstreamed,
+    whole,
 )
 from ddprobe.engines.vllm_serving import counters_of, lifetime, serving_of
 from ddprobe.errors import Unanswered
@@ -59,12 +62,20 @@ class VLLMGeneration(Generation):
         return post(key, base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False)
 
     def token_ids(self, result: HttpResult) -> Ids:
-        result.text  # noqa: B018 - raises with the reason
+        whole(result)
         told = mapping(document({self.tokenize_path: result}, self.tokenize_path))
         ids = answers.whole_numbers(told.get("tokens"))
         if ids is None or told.get("count", len(ids)) != len(ids):
             raise Unanswered(result.key, said_error(told) or "the answer does not hold the ids it counts")
         return ids
+
+    def render(
+        self, key: str, base: str, message: str, *, model: str = "", thinking: bool | None = None
+    ) -> Rendering:
+        body = {**_named(model), **chat(message, thinking)}
+        return self.token_ids(
+            (yield post(key, base, self.tokenize_path, body, _TOKENIZE_TIMEOUT, stream=False))
+        )
 
     def generate(
         self,

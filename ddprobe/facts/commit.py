@@ -245,7 +245,7 @@ class CommitCheck(Fact):
     """A control that the probe ran on itself or on the server."""
 
     name: str
-    """`cold-cached`, `same-prompt`, `first-again`, `prompt-length`, `sources`."""
+    """`cold-cached`, `same-prompt`, `first-again`, `step-time-again`, `prompt-length`, `sources`."""
     agrees: bool | None
     """None: it could not be told."""
     text: str

@@ -41,6 +41,11 @@ class Measured:
         return next((point.ceiling for point in self.points if point.ceiling is not None), None)
 
     @property
+    def speculates(self) -> bool:
+        """False only where the server says that it does not."""
+        return self.setup is None or self.setup.speculating is not False
+
+    @property
     def looks_up(self) -> bool:
         """The drafts are looked up in the text: a text that does not repeat has none that are right."""
         return self.setup is not None and self.setup.drafter == "lookup"

@@ -49,7 +49,7 @@ def _list(words: list[str]) -> str:
     "each step commits its accepted tokens and one more",
     source="commit = 1 + accepted in sglang 0.5.23 srt/speculative/dflash_worker_v2.py:212-219 and vllm "
     "v1/spec_decode/metrics.py; only the last step of a request, or a grammar, may commit less",
-    applies=lambda measured: bool(measured.requests) or bool(_pairs(measured)),
+    applies=lambda measured: measured.speculates and (bool(measured.requests) or bool(_pairs(measured))),
 )
 def committed(measured: Measured) -> Judgement:
     for depth, length in _pairs(measured):
@@ -149,6 +149,10 @@ def repeat_commits(measured: Measured) -> Judgement:
     if not points:
         raise NotKnown("the commit on a repeated text that the target really copied")
     ones = [point for point in points if point.commit_mean == 1.0]
+    if any(_off(request, measured.ceiling) for request in measured.requests):
+        raise NotKnown(
+            "whether drafts are right: tokens are counted as accepted and none come out (see RT01)"
+        )
     dead = [point for point in ones if point.steps >= LEAST_STEPS]
     if dead:
         first = dead[0]
@@ -239,7 +243,7 @@ def enough_steps(measured: Measured) -> Judgement:
     "RT09",
     "at every context an arm is below the ceiling",
     source="a mean at its ceiling proves at least that much, and hides every difference above",
-    applies=lambda measured: bool(measured.points),
+    applies=lambda measured: measured.speculates and bool(measured.points),
 )
 def saturated(measured: Measured) -> Judgement:
     known = [point for point in measured.points if point.commit_mean is not None]

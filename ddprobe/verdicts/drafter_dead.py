@@ -47,7 +47,7 @@ def _dead(case: Case, point: CommitPoint, most: int | None) -> Ruling | None:
     if longer:
         best = max(longer, key=lambda p: (mean(p), p.arm, p.context_tokens))
         reasons.append(
-            f"no text does better: the best of {len(longer)} other points is {words.commits([best], most)}"
+            f"no text does better: of {words.count(len(longer), 'other point')} the best is this: {words.commits([best], most)}"
         )
     causes = [*case.found(Outcome.FAIL, *WIRING), *case.found(Outcome.WARN, *WIRING)]
     return Ruling(

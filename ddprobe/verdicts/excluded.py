@@ -22,7 +22,7 @@ def excluded(case: Case, *but: str) -> tuple[str, ...]:
         "cache_state_bug": _cache(case),
         "gpu_state": _drift(case),
         "metric_inconsistency": _sources(case),
-        "simulated_acceptance": "forged acceptance: EN01 saw the server's environment"
+        "simulated_acceptance": "forged acceptance: the server's environment was read, and sets no SGLANG_SIMULATE_ACC_LEN (EN01)"
         if standing.no_simulation_seen(case)
         else "",
     }
@@ -69,8 +69,10 @@ def _cache(case: Case) -> str:
 
 
 def _drift(case: Case) -> str:
-    check = case.check("first-again")
-    return f"a state that changes on the way: {check.text}" if check is not None and check.agrees else ""
+    check, time = case.check("first-again"), case.check("step-time-again")
+    if check is None or not check.agrees or (time is not None and time.agrees is False):
+        return ""
+    return f"a state that changes on the way: {check.text}"
 
 
 def _sources(case: Case) -> str:

@@ -41,7 +41,7 @@ class Roofline:
     @property
     def card(self) -> str:
         return f"{self.bandwidth:g} GB/s" + (
-            "" if self.known else ", the slowest card, for want of this one's"
+            ", the host's gpu_bandwidth" if self.known else ", the slowest card, for want of this one's"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddprobe.facts import CommitPoint
 from ddprobe.model import Verdict
 from ddprobe.parsing import sizes
-from ddprobe.verdicts import standing, thresholds, words
+from ddprobe.verdicts import spec_net_loss, standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.excluded import excluded
 from ddprobe.verdicts.growth import Growth, five, growth
@@ -43,6 +43,7 @@ def judge(case: Case) -> Ruling | None:
             f"repeated text stays below {thresholds.EXPECTED:.0%} of the ceiling, which the better drafters reach: this "
             "one works, and is not among them"
         )
+    reasons += [told] if (told := spec_net_loss.gain(case)) else []
     slower = growth(case)
     if slower is not None:
         reasons.append(f"{slower.told}: what the drafter does holds, and this is another matter")

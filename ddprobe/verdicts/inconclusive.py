@@ -174,7 +174,7 @@ def _short_of(case: Case, setup: CommitSetup | None) -> Ruling:
         wanted.append("repeat")
     found, prose = reach(case), standing.control(case)
     if not found.works:
-        if FAR not in arms:
+        if FAR not in arms and any(arm.startswith("repeat") for arm in arms):
             reasons.append(
                 "text that is repeated nearby never leaves a drafter's window: it says nothing of long contexts"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ddprobe.facts import CommitPoint, Limit
@@ -75,7 +76,7 @@ def _ruling(
         )
     others = [label for label in labels if label != ladder.label]
     if others:
-        reasons.append(f"{' and '.join(others)} falls too")
+        reasons.append(f"{words.listed(others)} {'falls' if len(others) == 1 else 'fall'} too")
     lints = _lints(case, kind)
     reasons += [f"{finding.id}: {finding.summary}" for finding in lints]
     explained = bool(limits or any(finding.outcome is Outcome.FAIL for finding in lints))
@@ -156,16 +157,23 @@ def _within(case: Case, fall: Fall) -> tuple[Limit, ...]:
     high = fall.bad.context_tokens + _output(case, fall.bad)
     limits = case.setup.limits if case.setup is not None else ()
     single = [limit for limit in limits if low <= limit.tokens <= high]
-    # A chunk ends at every multiple of its size.
     chunks = [
-        limit
+        Limit(int(high // limit.tokens) * limit.tokens, f"a multiple of {limit.name}", limit.kind)
         for limit in limits
         if limit.kind == "chunk_boundary"
         and limit not in single
         and limit.tokens
-        and high // limit.tokens > low // limit.tokens
+        # A chunk ends at every multiple of its size: several within the edge explain nothing.
+        and high // limit.tokens - low // limit.tokens == 1
     ]
     return tuple(sorted((*single, *chunks), key=lambda limit: (limit.tokens, limit.kind, limit.name)))
+
+
+def _told(case: Case, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """Those of the limits whose length a failing lint on positions or windows names."""
+    said = " ".join(f.summary for f in case.found(Outcome.FAIL, *POSITION_LINTS, *WINDOW_LINTS))
+    said += " ".join(f.summary for f in case.found(Outcome.WARN, *POSITION_LINTS))
+    return tuple(limit for limit in limits if re.search(rf"(?<!\d){limit.tokens}(?!\d)", said))
 
 
 def _output(case: Case, point: CommitPoint) -> int:
@@ -190,16 +198,19 @@ def _kind(case: Case, fall: Fall, limits: Sequence[Limit], *, repeats: bool) -> 
         kind = kinds.pop()
         ignored = kind == "sliding_window_kv" and case.found(Outcome.FAIL, "DC20", "DC21", "DC22")
         return "window_ignored" if ignored else kind
-    named = {kind for kind in kinds if case.found(Outcome.FAIL, *WIRED_TO.get(kind, ()))}
-    if len(named) == 1:
-        return named.pop()
+    for named in (
+        {kind for kind in kinds if case.found(Outcome.FAIL, *WIRED_TO.get(kind, ()))},
+        {limit.kind for limit in _told(case, limits)},
+    ):
+        if len(named) == 1:
+            return named.pop()
     if not kinds and case.found(Outcome.FAIL, *POSITION_LINTS):
         return "rope_position"
     return ""
 
 
 def _names(limits: Sequence[Limit]) -> str:
-    return " and ".join(f"{limit.name} ({limit.tokens} tokens)" for limit in limits[:4])
+    return words.listed([f"{limit.name} ({limit.tokens} tokens)" for limit in limits[:4]])
 
 
 def _lints(case: Case, kind: str) -> list[Finding]:
@@ -239,7 +250,8 @@ def _between(fall: Fall) -> str:
 def _next(
     case: Case, kind: str, fall: Fall, limits: Sequence[Limit], lints: Sequence[Finding]
 ) -> tuple[str, ...]:
-    sides = [round(limit.tokens * factor) for limit in limits[:3] for factor in (0.93, 1.07)]
+    first = sorted(limits, key=lambda limit: limit not in _told(case, limits))
+    sides = sorted(round(limit.tokens * factor) for limit in first[:3] for factor in (0.93, 1.07))
     halves = [
         fall.good.context_tokens,
         (fall.good.context_tokens + fall.bad.context_tokens) // 2,

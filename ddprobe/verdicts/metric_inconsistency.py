@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -103,7 +104,10 @@ def _reasons(disagreeing: list[CommitRequest], pooled: Pooled | None) -> list[st
         return []
     texts = sorted({text for request in disagreeing for text in request.disagreements})
     reasons = [f"sources contradict each other in {words.count(len(disagreeing), 'request')}: {texts[0]}"]
-    reasons += texts[1:3]
+    kinds = {re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}
+    reasons += [
+        text for kind, text in sorted(kinds.items()) if kind != re.sub(r"\d+(\.\d+)?", "#", texts[0])
+    ][:2]
     if pooled is not None:
         reasons.append(
             f"the stream shows {pooled.streamed:.2f} tokens per step where {pooled.origin} says {pooled.told:.2f} "
@@ -248,7 +252,11 @@ def _next(case: Case, commit_path: bool) -> tuple[str, ...]:
         return (
             "compare greedy output with speculation on and off: it must be the same",
             "ddprobe grep 'accept_len|commit_len' shows where both figures are made",
-            *(("without the draft tree (a chain must commit 1 + depth)",) if tree else ()),
+            *(
+                ("measure once without the draft tree: a plain chain must commit 1 + accepted depth",)
+                if tree
+                else ()
+            ),
         )
     return (
         "take no decision on the figure named above; tokens per streamed step count",

@@ -18,17 +18,29 @@ NEAR = 0.1
 """A baseline this close to a context (as a share of it) is that context's."""
 
 
-def judge(case: Case) -> Ruling | None:
-    """Tokens per step × time per token without speculation stay below the step's own time."""
+def gain(case: Case) -> str:
+    """How much faster the server is with speculation, where a baseline says how fast it is without; else empty."""
+    arm, found = _compared(case)
+    if not found:
+        return ""
+    ends = list(dict.fromkeys((found[0], found[-1])))
+    told = [f"{_speedup(point, plain):.2f} times as fast {words.at(point)}" for point, plain in ends]
+    return f"against the baseline, speculation makes {arm} {words.listed(told)}"
+
+
+def _compared(case: Case) -> tuple[str, list[tuple[CommitPoint, float]]]:
+    """The kind of text that counts most, and its points with the time of a token without speculation."""
     setup = case.setup
     if setup is None or not setup.baseline or setup.speculating is False or standing.drafted_nothing(case):
-        return None
-    arm = next((a for a in (*ORDINARY, "repeat") if _timed(case, a)), None)
-    if arm is None:
-        return None
-    found = [(p, plain) for p in _timed(case, arm) if (plain := _without(setup.baseline, p)) is not None]
-    if not found:
-        return None
+        return "", []
+    arm = next((a for a in (*ORDINARY, "repeat") if _timed(case, a)), "")
+    pairs = ((point, _without(setup.baseline, point)) for point in (_timed(case, arm) if arm else ()))
+    return arm, [(point, plain) for point, plain in pairs if plain is not None]
+
+
+def judge(case: Case) -> Ruling | None:
+    """Tokens per step × time per token without speculation stay below the step's own time."""
+    setup, (arm, found) = case.setup, _compared(case)
     lost = [(point, plain) for point, plain in found if _speedup(point, plain) < 1]
     if not lost:
         return None

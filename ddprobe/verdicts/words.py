@@ -90,6 +90,11 @@ def short(value: float) -> str:
     return f"{value:.3g}" if 0.001 <= abs(value) < 999.5 or not value else f"{value:.0f}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def cites(*facts: Fact | None) -> tuple[Cite, ...]:
     """Where these facts can be checked, each place once."""
     places = (cite for fact in facts if fact is not None for cite in fact.source)

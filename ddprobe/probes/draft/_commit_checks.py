@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ddprobe.facts import CommitCheck, CommitRequest
+from ddprobe.probes.draft._points import point
 
 LEAST_GAP = 0.15
 """Two means that differ by less than this share are taken for the same: greedy steps are not identical on a GPU."""
@@ -59,30 +60,41 @@ def same_prompt(first: CommitRequest, second: CommitRequest) -> CommitCheck:
 
 
 def first_again(first: Sequence[CommitRequest], again: Sequence[CommitRequest]) -> CommitCheck:
-    """The first point, measured once more at the end: each prompt beside itself, for prompts differ among themselves."""
-    repeated = {request.prompt for request in again}
-    first = [request for request in first if request.prompt in repeated] or first
+    """The first point, measured once more at the end: does it commit what it did?"""
+    first = _beside(first, again)
     check = _check("first-again", (*first, *again))
     a, b, differ = compare(first, again)
-    slow = _median(first), _median(again)
     if a is None or b is None:
         text = "whether the first point still reads the same is unknown: no commit length could be read"
         return replace(check, text=text)
-    text = (
-        f"the same prompt of {check.arm} at {check.context_tokens} tokens committed {a:.2f} per step at the start and {b:.2f} "
-        "at the end"
-    )
-    drift = ""
-    if slow[0] and slow[1]:
-        text += f"; a step took {slow[0]:.1f} ms and {slow[1]:.1f} ms"
-        apart = (
-            abs(slow[1] - slow[0]) > LEAST_DRIFT_MS
-            and not 1 / STEP_TIME_GAP < slow[1] / slow[0] < STEP_TIME_GAP
-        )
-        drift = "step time drifted" if apart else ""
     steps = sum(len(request.step_commits) for request in (*first, *again))
-    outcome = "the server's state changed meanwhile" if differ else drift or "nothing drifted"
-    return replace(check, agrees=not differ, text=f"{text}: {outcome}", first=a, second=b, steps=steps)
+    outcome = "the server's state changed meanwhile" if differ else "the same"
+    text = f"{_prompts(check)} committed {a:.2f} per step at the start and {b:.2f} at the end: {outcome}"
+    return replace(check, agrees=not differ, text=text, first=a, second=b, steps=steps)
+
+
+def step_time_again(first: Sequence[CommitRequest], again: Sequence[CommitRequest]) -> CommitCheck:
+    """The same of the time that a step takes."""
+    first = _beside(first, again)
+    check = _check("step-time-again", (*first, *again))
+    a, b = (point(part, ceiling=None).step_ms for part in (first, again))
+    if not a or not b:
+        return replace(check, text="whether a step still takes the same time is unknown: no step was timed")
+    apart = abs(b - a) > LEAST_DRIFT_MS and not 1 / STEP_TIME_GAP < b / a < STEP_TIME_GAP
+    outcome = "the step time drifted" if apart else "no drift"
+    text = f"a step of {_prompts(check)} took {a:.3g} ms at the start and {b:.3g} ms at the end: {outcome}"
+    steps = sum(len(request.step_ms) for request in (*first, *again))
+    return replace(check, agrees=not apart, text=text, first=a, second=b, steps=steps)
+
+
+def _beside(first: Sequence[CommitRequest], again: Sequence[CommitRequest]) -> Sequence[CommitRequest]:
+    """Those of the first requests that were sent again: prompts differ among themselves."""
+    repeated = {request.prompt for request in again}
+    return [request for request in first if request.prompt in repeated] or first
+
+
+def _prompts(check: CommitCheck) -> str:
+    return f"the same prompts of {check.arm} at {check.context_tokens} tokens"
 
 
 def prompt_length(record: CommitRequest, sent: int) -> CommitCheck:
@@ -128,11 +140,6 @@ def _values(requests: Sequence[CommitRequest]) -> list[float]:
 def _variance(values: Sequence[float]) -> float:
     mean = sum(values) / len(values)
     return sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)
-
-
-def _median(requests: Sequence[CommitRequest]) -> float | None:
-    values = sorted(ms for request in requests for ms in request.step_ms[2:])
-    return values[len(values) // 2] if values else None
 
 
 def _check(name: str, requests: Sequence[CommitRequest]) -> CommitCheck:

@@ -96,7 +96,7 @@ def _plan(setup: CommitSetup) -> Iterator[Block]:
     cached = "" if setup.cold else " as far as the prefix cache works"
     lasting = "how long that takes is unknown, since nothing tells the server's speed"
     if setup.seconds is not None:
-        lasting = f"about {_lasting(setup.seconds)} on this server"
+        lasting = f"that takes at most about {_lasting(setup.seconds)} at the speed the server last had, prefill aside"
     yield Table(
         (
             "context\ntokens",

@@ -20,6 +20,7 @@ _CHECKS = {
     "cold-cached": "prompt sent cold, and again from the cache",
     "same-prompt": "same prompt twice",
     "first-again": "first point once more at the end",
+    "step-time-again": "its step time",
     "prompt-length": "length of prompts",
     "sources": "sources of the counts",
 }

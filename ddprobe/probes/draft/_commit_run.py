@@ -308,7 +308,7 @@ class Measurement:
             least = script.shortest(self.tokens) + plan.NONCE
             for context in fits:
                 if room.length(context) < least:
-                    note = f"{script.label} at {context} tokens: its text takes {least}"
+                    note = f"{script.label} at {context} tokens: its text takes {least} tokens"
                     self.setup = replace(self.setup, left_out=(*self.setup.left_out, note))
                     continue
                 place = plan.Place(script, context, room.length(context))
@@ -480,7 +480,7 @@ class Measurement:
         """The first point once more: what changed meanwhile is not the context's doing."""
         again = yield from self._point(place, "again", len(self.places) - 1)
         if again:
-            self.checks.append(checks.first_again(first, again))
+            self.checks += [checks.first_again(first, again), checks.step_time_again(first, again)]
 
     def _afterwards(self, target: Target, gone: bool) -> Generator[Asked, Any, None]:
         """What the server says of itself now, and whether it is still the same one. One that is gone is not asked."""

@@ -14,7 +14,7 @@ SETTLING = 2
 LEAST_FOR_BURSTS = 8
 BURST = 0.2
 """A step that came so much faster than the mean waited for the one before it."""
-BURST_SHARE = 0.15
+BURST_SHARE = 0.08
 """Share of such steps from which on single times mean nothing."""
 
 
