@@ -281,7 +281,9 @@ def _check_generating(request: HttpRequest) -> None:
     if unknown:
         raise _refuse(request, f"the field {min(unknown)!r} is not on the list")
     if not _plain_chat(body):
-        raise _refuse(request, "a chat is one user message of text, and its template is told of thinking alone")
+        raise _refuse(
+            request, "a chat is one user message of text, and its template is told of thinking alone"
+        )
     if request.path in _TELLING:
         return
     lengths = [scope[name] for scope in (body, sampling) for name in _LENGTHS if name in scope]

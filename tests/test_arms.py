@@ -12,6 +12,7 @@ import pytest
 
 from ddprobe.arms import ARMS, DEFAULT, digests, outputs, scripts, texts
 from ddprobe.arms.base import FILLER, Ids, Needs, Script
+from ddprobe.arms.chat import Question, around
 from ddprobe.arms.far_copy import CUE
 from ddprobe.arms.filler import filler
 from ddprobe.errors import Unanswered
@@ -37,6 +38,8 @@ class Tokenizer:
 def tokenised(script: Script, longest: int, seed: int = 7) -> dict[str, Ids]:
     tokenizer = Tokenizer()
     tokens = {name: tokenizer(text) for name, text in script.pieces().items()}
+    if isinstance(script, Question):
+        tokens |= {script.head_name: tokenizer("USER:"), script.tail_name: tokenizer("END\n\nASSISTANT:")}
     return tokens | {FILLER: tokenizer(filler(seed, 6 * longest))[: script.filler(longest)]}
 
 
@@ -115,7 +118,7 @@ def test_too_little_filler_is_not_made_up(name: str) -> None:
 
 def test_the_arms_by_name() -> None:
     assert tuple(ARMS) == (
-        "repeat", "repeat-wide", "repeat-long", "far-copy", "code", "prose", "random", "verbatim",
+        "repeat", "repeat-wide", "repeat-long", "far-copy", "code", "chat", "prose", "random", "verbatim",
     )  # fmt: skip
     assert [s.label for s in scripts(DEFAULT, NEEDS)] == ["repeat", "far-copy near", "far-copy far", "prose"]
     assert [s.label for s in scripts(["prose", "repeat", "prose"], NEEDS)] == ["prose", "repeat"]
@@ -264,6 +267,72 @@ def test_the_cue_leads_to_one_place_only(script: Script) -> None:
         assert follows == set(after)
 
 
+# --- a chat ------------------------------------------------------------------------------------------------
+
+
+def test_a_chat_is_asked_as_the_template_says_and_in_both_ways_of_thinking() -> None:
+    modes = [
+        (script.label, script.thinking) for script in scripts(["chat"], NEEDS) if isinstance(script, Question)
+    ]
+    assert modes == [("chat", None), ("chat thinking", True), ("chat plain", False)]
+    assert "chat" not in DEFAULT
+
+
+@pytest.mark.parametrize("length", [400, 4300])
+def test_a_question_stands_whole_before_the_templates_tail(length: int) -> None:
+    script = scripts(["chat"], NEEDS)[0]
+    tokens = tokenised(script, 4300)
+    assert script.head(tokens) == tokens["chat: head"]
+    for variant, name in enumerate(("chat-1", "chat-2", "chat-3", "chat-4")):
+        end = tokens["paragraph-break"] + tokens[name] + tokens["chat: tail"]
+        prompt = script.build(tokens, length, variant)
+        assert (len(prompt), prompt[-len(end) :]) == (length, end)
+        assert prompt[: -len(end)] == tokens[FILLER][: length - len(end)]
+        assert script.expected(tokens, length, variant, 50) == ()
+
+
+def test_the_users_text_is_the_question() -> None:
+    script = scripts(["chat"], replace(NEEDS, text="Why?", variants=2))[0]
+    tokens: dict[str, Ids] = {
+        "text": (7,), "paragraph-break": (8,), "chat: tail": (9,), FILLER: tuple(range(100, 200)),
+    }  # fmt: skip
+    assert script.build(tokens, 8, 0) == (100, 101, 102, 103, 104, 8, 7, 9)
+    # Asked again after a token less: half of what may be dropped, an eighth and one.
+    assert script.build(tokens, 8, 1) == (100, 101, 102, 103, 8, 7, 9)
+    with pytest.raises(Unanswered, match="the question has no tokens"):
+        script.shortest(tokens | {"text": ()})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "head", "tail"),
+    [
+        ((1, 2, 50, 51, 3, 4), (1, 2, 60, 3, 4), (1, 2), (3, 4)),
+        ((50,), (60, 61), (), ()),  # a template that only joins messages
+        ((1, 50), (1, 60), (1,), ()),
+        # The same token before and after is counted once.
+        ((1, 50, 1), (1, 60, 60, 1), (1,), (1,)),
+        ((1, 1, 50, 1), (1, 60, 1), (1,), (1,)),
+    ],
+)
+def test_what_stands_around_a_message(first: Ids, second: Ids, head: Ids, tail: Ids) -> None:
+    assert around(first, second) == (head, tail)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((1, 2, 3), (1, 2, 3)),  # the message is not in it
+        ((1, 2), (1, 5, 2)),
+        ((), ()),
+        # More than "amber" and the like can be: something else differs, as a clock or a second copy would.
+        ((1, 50, 7, 7, 7, 7, 7, 7, 50, 2), (1, 60, 7, 7, 7, 7, 7, 7, 60, 2)),
+    ],
+)
+def test_a_template_that_does_not_show_the_message(first: Ids, second: Ids) -> None:
+    with pytest.raises(Unanswered, match="does not show a message as it is"):
+        around(first, second)
+
+
 # --- text to be continued ----------------------------------------------------------------------------------
 
 
@@ -351,6 +420,7 @@ def test_the_texts_have_the_sizes_that_the_arms_count_on() -> None:
     sizes = {name: len(tokenizer(texts.read(name))) for name in texts.names()}
     assert all(sizes[f"far-copy-{n}"] >= 280 for n in range(1, 9))
     assert all(sizes[f"prose-{n}"] >= 200 for n in range(1, 5))
+    assert all(60 <= sizes[f"chat-{n}"] <= 120 for n in range(1, 5))
     assert all(sizes[f"code-{n}"] >= 300 for n in range(1, 5))
     words = texts.read("words").split()
     assert len(words) == len(set(words)) > 800

@@ -261,6 +261,12 @@ GENERATE = {
     "stream": True,
 }
 COMPLETION = {"prompt": [1, 2], "n_predict": 65, "temperature": 0, "cache_prompt": True, "stream": True}
+CHAT = {"messages": [{"role": "user", "content": "amber"}]}
+
+
+def told(**switches: object) -> dict[str, object]:
+    """A chat whose template is told that."""
+    return {**CHAT, "chat_template_kwargs": switches}
 
 
 @pytest.mark.parametrize(
@@ -270,6 +276,10 @@ COMPLETION = {"prompt": [1, 2], "n_predict": 65, "temperature": 0, "cache_prompt
         ("/completion", COMPLETION),
         ("/v1/completions", {"model": "m", "prompt": [1], "max_tokens": 9, "stream": True}),
         ("/tokenize", {"prompt": "The cat", "add_special_tokens": False}),
+        ("/tokenize", {"model": "m", **CHAT}),
+        ("/tokenize", told(enable_thinking=True, thinking=True)),
+        ("/apply-template", CHAT),
+        ("/apply-template", told(enable_thinking=False, thinking=False)),
     ],
 )
 def test_one_bounded_completion_may_be_asked_for(path: str, body: object) -> None:
@@ -293,6 +303,27 @@ def test_one_bounded_completion_may_be_asked_for(path: str, body: object) -> Non
         ("/v1/completions", {"model": "m", "prompt": "x", "max_tokens": 9, "logit_bias": {}}),
         ("/v1/completions", {"model": "m", "prompt": "x", "max_tokens": 9, "n": 4}),
         ("/tokenize", {"path": "/etc/passwd"}),
+        ("/tokenize", {**CHAT, "tools": []}),
+        ("/tokenize", {**CHAT, "chat_template": "{{ 1 }}"}),
+        ("/tokenize", told(chat_template="{{ 1 }}")),
+        ("/tokenize", told(enable_thinking="true")),
+        ("/tokenize", told(enable_thinking=1)),
+        ("/tokenize", {**CHAT, "chat_template_kwargs": [True]}),
+        ("/tokenize", {**CHAT, "chat_template_kwargs": None}),
+        ("/tokenize", {"messages": []}),
+        ("/tokenize", {"messages": CHAT["messages"] * 2}),
+        ("/tokenize", {"messages": "amber"}),
+        ("/tokenize", {"messages": ["amber"]}),
+        ("/tokenize", {"messages": [{"role": "system", "content": "amber"}]}),
+        (
+            "/tokenize",
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "file:///x"}]}]},
+        ),
+        ("/tokenize", {"messages": [{"role": "user", "content": "amber", "tool_calls": []}]}),
+        ("/tokenize", {"messages": [{"content": "amber"}]}),
+        ("/apply-template", {**CHAT, "grammar": ""}),
+        ("/apply-template", told(reasoning_effort=True)),
+        ("/v1/completions", {"model": "m", "prompt": "x", "max_tokens": 9, **CHAT}),
         ("/v1/chat/completions", {"model": "m", "max_tokens": 1}),
         ("/slots/0", {"action": "erase"}),
     ],

@@ -31,7 +31,9 @@ class Chat(Arm):
     """Ends in one of four questions, or in the user's text, and the beginning of the answer."""
 
     name: ClassVar[str] = "chat"
-    about: ClassVar[str] = "a question in the server's own chat template, thinking on and off where it knows that"
+    about: ClassVar[str] = (
+        "a question in the server's own chat template, thinking on and off where it knows that"
+    )
 
     def scripts(self, needs: Needs) -> tuple[Script, ...]:
         """The template as it is by itself, and told both ways of thinking: a server shows which of them differ."""
@@ -104,7 +106,9 @@ def around(first: Ids, second: Ids) -> tuple[Ids, Ids]:
     tail = _common(first[len(head) :][::-1], second[len(head) :][::-1])[::-1]
     for message, ids in zip(MESSAGES, (first, second), strict=True):
         if not 0 < len(ids) - len(head) - len(tail) <= len(message) + SLACK:
-            raise Unanswered("chat", "the template does not show a message as it is: what stands around it is unknown")
+            raise Unanswered(
+                "chat", "the template does not show a message as it is: what stands around it is unknown"
+            )
     return head, tail
 
 

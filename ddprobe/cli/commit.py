@@ -35,7 +35,12 @@ def commit_probe(
         ),
     ] = None,
     arms: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Kinds of text. [repeat,far-copy,prose]")
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Kinds of text: repeat, repeat-wide, repeat-long, far-copy, code, chat, prose, random, verbatim. "
+            "[repeat,far-copy,prose]",
+        ),
     ] = None,
     steps: Annotated[str, typer.Option(metavar="N", help="Verify steps per point, at least.")] = "64",
     prompts: Annotated[
@@ -45,7 +50,7 @@ def commit_probe(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Your own text, byte for byte: tiled in repeat, the passage in prose, as it is in verbatim.",
+            help="Your own text, byte for byte: tiled in repeat, the passage in prose, the question in chat, as it is in verbatim.",
         ),
     ] = None,
     plan: Annotated[

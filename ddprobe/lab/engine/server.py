@@ -12,6 +12,7 @@ from typing import Any
 
 from ddprobe.lab.engine.decoding import Run
 from ddprobe.lab.engine.engine import Engine, Timed
+from ddprobe.lab.engine.tokenizer import Tokenizer
 from ddprobe.lab.engine.words import DONE, NativeWords, OpenAIWords, Words, event
 from ddprobe.lab.http import Piece, Response, json_response
 
@@ -68,10 +69,15 @@ class SimulatedServer:
             return _refused(error, native)
 
     def _tokenize(self, given: Mapping[str, Any]) -> Response:
-        text = given.get("prompt")
-        if not isinstance(text, str):
+        text, messages = given.get("prompt"), given.get("messages")
+        if (text is None) == (messages is None):
+            raise _Refusal("1 validation error: Exactly one of 'prompt' or 'messages' must be provided.")
+        if messages is not None:
+            ids = _chat(messages, given.get("chat_template_kwargs"), self.engine.tokenizer)
+        elif isinstance(text, str):
+            ids = self.engine.tokenizer.encode(text)
+        else:
             raise _Refusal("prompt: a string is expected")
-        ids = self.engine.tokenizer.encode(text)
         return json_response(
             {"tokens": ids, "count": len(ids), "max_model_len": self.engine.context_length, "lab": True}
         )
@@ -148,6 +154,25 @@ def _object(body: bytes) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise _Refusal("1 validation error: a JSON object is expected")
     return given
+
+
+def _chat(messages: Any, switches: Any, tokenizer: Tokenizer) -> list[int]:
+    """A chat in the made-up model's template: every turn between two special tokens, then the answer's beginning."""
+    opened, closed = tokenizer.ordinary + 1, tokenizer.ordinary + 2
+    ids: list[int] = []
+    for message in messages if isinstance(messages, list) else ():
+        if not (isinstance(message, dict) and isinstance(message.get("content"), str)):
+            raise _Refusal("messages: each has a role and a text")
+        ids += [opened, *tokenizer.encode(f"{message.get('role')}\n{message['content']}"), closed]
+        ids += tokenizer.encode("\n")
+    if not ids:
+        raise _Refusal("Messages cannot be empty.")
+    thinks = not (isinstance(switches, dict) and switches.get("enable_thinking") is False)
+    return [
+        *ids,
+        opened,
+        *tokenizer.encode("assistant\n" if thinks else "assistant\n<think>\n\n</think>\n\n"),
+    ]
 
 
 def _native(given: dict[str, Any], engine: Engine) -> _Asked:

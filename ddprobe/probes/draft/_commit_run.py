@@ -18,6 +18,7 @@ from ddprobe.errors import Unanswered
 from ddprobe.facts import Claim, CommitCheck, CommitPoint, CommitRequest, CommitSetup, PlannedPoint
 from ddprobe.model import Asked, Cite, Conversation, Evidence, Fact, Finding, Gap, Host, HttpResult
 from ddprobe.parsing import sizes
+from ddprobe.probes.draft import _commit_chat as chat
 from ddprobe.probes.draft import _commit_checks as checks
 from ddprobe.probes.draft import _commit_plan as plan
 from ddprobe.probes.draft import _points
@@ -209,7 +210,13 @@ class Measurement:
         fits = self._fitting(room, wanted)
         if not fits:
             return
+        templates = yield from chat.rendered(target, scripts)
+        self._note_templates(templates)
+        scripts = templates.scripts
+        if not scripts:
+            return
         tokens = yield from self._tokenise(target, scripts, max(room.length(context) for context in fits))
+        tokens |= templates.tokens
         if not self._in_vocabulary(tokens):
             return
         self.tokens = tokens
@@ -225,6 +232,16 @@ class Measurement:
             first = first or done
         if len(first) and not self.cold:
             yield from self._again(self.places[0], first)
+
+    def _note_templates(self, templates: chat.Rendered) -> None:
+        """Write down which chats are measured, and why others are not."""
+        assert self.setup is not None
+        self.setup = replace(
+            self.setup,
+            arms=tuple(script.label for script in templates.scripts),
+            left_out=(*self.setup.left_out, *templates.left_out),
+        )
+        self.gaps += templates.gaps
 
     def _fitting(self, room: plan.Room, wanted: Sequence[int]) -> tuple[int, ...]:
         """The contexts that may be sent. One that was asked for by name and may not be is missing from the answer."""
@@ -305,7 +322,7 @@ class Measurement:
         assert self.setup is not None
         ladders: dict[str, list[plan.Place]] = {}
         for script in scripts:
-            least = script.shortest(self.tokens) + plan.NONCE
+            least = len(script.head(self.tokens)) + plan.NONCE + script.shortest(self.tokens)
             for context in fits:
                 if room.length(context) < least:
                     note = f"{script.label} at {context} tokens: its text takes {least} tokens"
@@ -323,8 +340,13 @@ class Measurement:
     def _prompt(self, place: plan.Place, variant: int, salt: str = "") -> Ids:
         script = place.script
         salt = salt or (f"{place.context} {variant}" if self.cold else "")
-        head = plan.nonce(self.tokens[NONCE_TEXT], self.probe.seed, f"{script.label} {salt}")
-        return head + script.build(self.tokens, place.length - len(head), variant)
+        head = script.head(self.tokens)
+        nonce = plan.nonce(self.tokens[NONCE_TEXT], self.probe.seed, f"{script.label} {salt}")
+        return head + nonce + script.build(self.tokens, self._body(place), variant)
+
+    def _body(self, place: plan.Place) -> int:
+        """Ids of a prompt after head and nonce."""
+        return place.length - len(place.script.head(self.tokens)) - plan.NONCE
 
     def _note_plan(self) -> None:
         """Write into the setup what every point will cost."""
@@ -373,7 +395,7 @@ class Measurement:
         self, place: plan.Place, purpose: str, number: int, ids: Ids, tokens: int, about: str
     ) -> Generator[Asked, Any, CommitRequest]:
         assert self.sender is not None
-        expected = place.script.expected(self.tokens, place.length - plan.NONCE, number, tokens)
+        expected = place.script.expected(self.tokens, self._body(place), number, tokens)
         if expected:
             # What comes after the passage is another text.
             tokens = min(tokens, len(expected))
@@ -519,6 +541,7 @@ class Measurement:
             for script in scripts:
                 pieces |= script.pieces()
             self.tokens = {name: plan.in_words(text) for name, text in pieces.items()}
+            self.tokens |= chat.unrendered(scripts)
             needed = plan.filler_needed(scripts, [max(fits)])
             self.tokens[FILLER] = plan.in_words(filler(self.probe.seed, needed * 8 + 1000))
             self.places = list(self._place(scripts, room, fits))

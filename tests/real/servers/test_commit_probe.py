@@ -161,6 +161,17 @@ def test_a_plan_sends_nothing(person: Person, llama_server: StartLlama) -> None:
     assert "tokens" in shown
 
 
+def test_a_chat_in_the_servers_own_template(person: Person, llama_server: StartLlama) -> None:
+    """Its template only joins messages, and takes no notice of thinking: the phrase at the end decides."""
+    ran = probe(person, llama_server(*BAD_DRAFTER), "--arms", "chat")
+    assert list(points(ran)) == [("chat", 256), ("chat", 1024)]
+    for point in points(ran).values():
+        assert point["prompt_tokens"] == point["context_tokens"]
+        # The phrase ends the same way in all four prompts, so each has a first step that commits fewer.
+        assert abs(point["commit_mean"] - TRUTH) <= 0.2
+    assert all(step["status"] == "done" for step in ran.report["steps"])
+
+
 def test_verbatim_sends_the_text_byte_for_byte(person: Person, llama_server: StartLlama) -> None:
     llama = llama_server(*BAD_DRAFTER)
     text = person.folder / "own.txt"

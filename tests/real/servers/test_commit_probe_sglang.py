@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,25 @@ def test_a_ladder_within_512_tokens(person: Person, sglang_cpu: StartSglang) -> 
     assert all(point["steps"] >= 64 for point in ran.report["points"])
     cached = [r["cached_tokens"] for r in facts(ran, "CommitRequest") if r["purpose"] == "cached"]
     assert all(tokens > 0 for tokens in cached)
+
+
+def test_a_chat_in_the_servers_own_template(person: Person, sglang_cpu: StartSglang) -> None:
+    ran = probe(person, sglang_cpu("dflash"), "--contexts", "256", "--arms", "chat", text="Why?")
+    (point,) = ran.report["points"]
+    # The template has no switch for thinking; the answer begins after `assistant` and a new line.
+    assert (point["arm"], point["prompt_tokens"]) == ("chat", 256)
+    requests = list(ran.folder.rglob("*chat-256-point-1.request"))
+    ids = json.loads(requests[0].read_bytes())["input_ids"]
+    shown = {
+        message: json.loads(next(ran.folder.rglob(f"*chat-{message}.body")).read_bytes())["tokens"]
+        for message in ("amber", "violet")
+    }
+    head = next(at for at, pair in enumerate(zip(*shown.values(), strict=False)) if len(set(pair)) == 2)
+    # A token is a byte, but for the special ones: `<|im_start|>user`, `<|im_end|>`, `<|im_start|>assistant`.
+    assert (head, len(shown["amber"])) == (1 + len("user\n"), head + len("amber") + 2 + len("\nassistant\n"))
+    assert ids[:head] == shown["amber"][:head]
+    tail = shown["amber"][head + len("amber") :]
+    assert ids[-len(tail) :] == tail
 
 
 def test_ngram_is_a_lookup(person: Person, sglang_cpu: StartSglang) -> None:

@@ -41,3 +41,19 @@ def test_the_collapse_at_the_drafters_own_limit(
     assert "max_model_len" in said
     assert "2048" in said
     assert ran.code == 1
+
+
+def test_a_chat_in_the_servers_own_template(
+    tmp_path: Path, server: real.Server, collapsing: VllmServer
+) -> None:
+    """Its template only joins messages, and takes no notice of thinking: the phrase at the end decides."""
+    person = Person(tmp_path, {"gpu1": address(server)})
+    text = tmp_path / "phrase.txt"
+    text.write_text(collapsing.phrase)
+    ran = person.types(
+        "commit-probe", "--url", collapsing.base, "--engine", "vllm", "--contexts", "256", "--arms", "chat",
+        "--text", str(text), "--json", expect=None,
+    )  # fmt: skip
+    (point,) = ran.report["points"]
+    assert (point["arm"], point["prompt_tokens"]) == ("chat", 256)
+    assert abs(point["commit_mean"] - 6.0) <= 0.2
