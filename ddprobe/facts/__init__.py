@@ -17,18 +17,23 @@ from ddprobe.facts.commit import (
     PlannedPoint,
 )
 from ddprobe.facts.hosts import Discovered, Reach, ServerArgs, ServerProcess, ServerState
+from ddprobe.facts.logs import Acceptance, DecodeBin, DecodeSeries, LogEvent
 from ddprobe.facts.models import ModelConfig, Rope
 from ddprobe.facts.source import SourceHit, SourcePackage, SourceRange, SourceSearch
 
 __all__ = [
+    "Acceptance",
     "Account",
     "Claim",
     "CommitCheck",
     "CommitPoint",
     "CommitRequest",
     "CommitSetup",
+    "DecodeBin",
+    "DecodeSeries",
     "Discovered",
     "Limit",
+    "LogEvent",
     "ModelConfig",
     "PlannedPoint",
     "Reach",

@@ -1,0 +1,70 @@
+"""A file that somebody collected, as content without a name to trust."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ddprobe.model import Fact
+
+SAMPLE = 64 * 1024
+WHOLE = 64 * 1024 * 1024
+"""Bytes of a document that may be held at once (JSON, metrics); logs are read line by line."""
+LONGEST_LINE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document: its key in the evidence, and a way to read it from the start as often as needed."""
+
+    key: str
+    open: Callable[[], Iterable[bytes]] = field(compare=False)
+    """Pieces of any size."""
+
+    def sample(self) -> str:
+        """Its beginning, enough to see what it is."""
+        return self._head(SAMPLE).decode("utf-8", "replace")
+
+    def whole(self) -> str | None:
+        """All of it as text; None when it is too large to be held."""
+        data = self._head(WHOLE + 1)
+        return None if len(data) > WHOLE else data.decode("utf-8-sig", "replace")
+
+    def lines(self) -> Iterator[str]:
+        """Line by line without ends, each at most `LONGEST_LINE` bytes long, in one pass."""
+        held = b""
+        for piece in self.open():
+            *full, held = (held + piece).split(b"\n")
+            for line in full:
+                yield line[:LONGEST_LINE].rstrip(b"\r").decode("utf-8", "replace")
+            held = held[:LONGEST_LINE]
+        if held:
+            yield held.rstrip(b"\r").decode("utf-8", "replace")
+
+    def _head(self, size: int) -> bytes:
+        found = bytearray()
+        for piece in self.open():
+            found += piece
+            if len(found) >= size:
+                break
+        return bytes(found[:size])
+
+
+def of_bytes(key: str, data: bytes) -> Document:
+    """A document that is held already."""
+    return Document(key, lambda: itertools.chain((data,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a recogniser made of a document."""
+
+    what: str
+    """In a few words, for the person: `SGLang decode log, 412 lines`."""
+    facts: tuple[Fact, ...]
+
+
+Recogniser = Callable[[Document, str], Found | None]
+"""(document, its sample) → what it is, or None: it is something else. One document may be recognised by several (a log
+holds launch arguments, start-up warnings and decode lines)."""

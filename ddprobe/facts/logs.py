@@ -1,0 +1,88 @@
+"""What logs and counters of an inference server say of its speculation, each number with its definition and sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ddprobe.model import Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance(Fact):
+    """An acceptance figure somebody states, brought to the two canonical numbers."""
+
+    commit: float | None = None
+    """Tokens per verify step, the bonus token included. None: it does not follow from what is stated."""
+    rate: float | None = None
+    """Drafted tokens that were right, as a share of those drafted; no bonus token on either side."""
+    draft_tokens: int | None = None
+    """K: tokens drafted per step, where it is known or follows."""
+    definition: str = ""
+    """The formula the stated figure used, in words: `(correct + steps) / steps`, `completion_tokens / verify_ct`, …"""
+    window: str = ""
+    """`lifetime`, `last 40 steps`, `one request`, `the whole log`, …"""
+    steps: int | None = None
+    """Verify steps behind it; None where nobody says."""
+    origin: str = ""
+    """`decode log`, `meta_info`, `/metrics`, `SpecDecoding metrics line`, …"""
+    context_tokens: int | None = None
+    per_position: tuple[float, ...] | None = None
+    """Share of steps in which at least the first j drafts were right."""
+    text: str = ""
+    """The kind of text, where the evidence says it: `repeat`, `prose`, …"""
+    run: str = ""
+    """What tells one run from another (a file, a build): only figures of one run should agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeBin:
+    """Decode log lines of one range of context and one number of running requests."""
+
+    low: int
+    high: int
+    """Tokens in use per running request, from `#token` and `#running-req`."""
+    running: int
+    lines: int
+    commit_mean: float | None
+    commit_low: float | None
+    commit_high: float | None
+    """Lowest and highest line."""
+    rate_mean: float | None
+    tok_s: float | None
+    """Median generation throughput per running request; the first line after an idle gap left out."""
+    graph_share: float | None
+    """Share of lines that say `cuda graph: True`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeSeries(Fact):
+    """A decode log as a whole."""
+
+    engine: str
+    lines: int
+    seconds: float | None = None
+    """From the first line's time to the last one's."""
+    bins: tuple[DecodeBin, ...] = ()
+    rate_definition: str = ""
+    """The formula that its accept rates follow: `(len - 1) / (K)`, `len / (K + 1)`, `len / K > 1`, or empty: none fits."""
+    draft_tokens: int | None = None
+    off_lines: int = 0
+    """Lines without any acceptance figure."""
+    trend: str = ""
+    """In a sentence: how commit and throughput change with context at a fixed number of running requests."""
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent(Fact):
+    """A line that matters: a start-up fact, a warning, the first sign of a problem."""
+
+    kind: str
+    """`skipped_weights`, `fallback_backend`, `length_overridden`, `block_mismatch`, `mask_embedding_merged`, `crash`, …"""
+    text: str
+    """The line, at most 500 characters."""
+    line: int = 0
+    count: int = 1
+    """How many lines say it."""
+    values: tuple[tuple[str, str], ...] = ()
+    run: str = ""
