@@ -390,6 +390,21 @@ VERDICTS = {
 """Every verdict there is, and how it counts."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """An explanation that somebody would think of, and what the evidence says of it."""
+
+    name: str
+    text: str
+    """What it says, in words."""
+    status: str
+    """`supported`, `refuted` or `untested`."""
+    evidence: str = ""
+    """What decides it, in a sentence."""
+    cites: tuple[Cite, ...] = ()
+    host: str = ""
+
+
 # --- probes ------------------------------------------------------------------------------------------------
 
 Asked = Question | tuple[Question, ...]
@@ -524,6 +539,7 @@ class Report:
     steps: tuple[StepRecord, ...] = ()
     findings: tuple[Finding, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
     redactions: int = 0
     trouble: str = ""
     """Why the report's folder does not hold all of this; empty when it does."""

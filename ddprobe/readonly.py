@@ -25,6 +25,7 @@ MAX_CAP = 64 * 1024 * 1024
 
 _ANY = re.compile(r"(?s).*\Z")
 _NUMBER = re.compile(r"\d{1,9}\Z")
+_UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:_.\\-]{0,200}\.service\Z")
 
 # Program → its options that may stand in the argv. An option with a value lists the value's form.
 PROGRAMS: dict[str, Options] = {
@@ -50,12 +51,15 @@ PROGRAMS: dict[str, Options] = {
     "id": {"-u": None, "-un": None},
     "hostname": {},
     "date": {"+%s.%N": None, "+%s": None},
+    "journalctl": {
+        "-q": None, "--no-pager": None, "-o": re.compile(r"short-iso\Z"), "-n": _NUMBER, "-u": _UNIT, "--user-unit": _UNIT,
+    },
     "echo": {},
     "true": {},
 }  # fmt: skip
 _ON_FILES = frozenset({"cat", "head", "tail", "wc", "sed", "grep", "find", "ls", "readlink", "stat"})
 """Without a file they would read stdin, or all of the folder they are started in."""
-_ON_NOTHING = frozenset({"uname", "id", "hostname", "date"})
+_ON_NOTHING = frozenset({"uname", "id", "hostname", "date", "journalctl"})
 _GLOB = re.compile(r"/[A-Za-z0-9_./*?\[\]+@,=:-]*\Z")
 _BROAD = re.compile(r"/(proc(/[^/]+)?|sys|dev|run|var|home|usr|mnt|media|nfs)?\Z")
 """Where a search without `-maxdepth` would cost the host much."""
@@ -199,6 +203,10 @@ def _check_operands(command: Command, program: str, given: tuple[str, ...]) -> N
         raise _refuse(command, "grep's pattern must come with -e")
     if program in _ON_NOTHING and given:
         raise _refuse(command, f"{program} takes no operands here")
+    if program == "journalctl" and not (
+        {"-u", "--user-unit"} & set(argv) and {"-n", "--no-pager"} <= set(argv)
+    ):
+        raise _refuse(command, "a journal is read of one unit, a number of lines, and without a pager")
     if program in _ON_FILES and not given:
         raise _refuse(command, f"{program} without a file")
     for path in given:

@@ -3,8 +3,8 @@
 Every record is an object of its fields. A field `started` is ISO 8601 in UTC (null: never). Pairs with distinct
 names are an object. A fact carries its class as `type`. Infinite numbers and NaN are the strings `Infinity`,
 `-Infinity` and `NaN`. At the top stand, besides the report's own fields, what is derived from them: `outcome`,
-`ranges` and `hits` (the source read and found, one a line), `points` (one per arm and context measured) and
-`hypotheses`; a verdict has its `outcome`.
+`ranges` and `hits` (the source read and found, one a line) and `points` (one per arm and context measured); a verdict
+has its `outcome`.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ def from_report(report: Report) -> dict[str, Any]:
             name: fields.pop(name) for name in ("name", "version", "started", "seconds", "lab", "interrupted")
         },
         "outcome": report.outcome.label,
-        **{name: fields.pop(name) for name in ("hosts", "findings", "verdicts")},
-        "hypotheses": [],
+        **{name: fields.pop(name) for name in ("hosts", "findings", "verdicts", "hypotheses")},
         "points": [_point(fact) for fact in found["CommitPoint"] if fact.get("purpose") == "point"],
         "ranges": [_pick(fact, RANGE_FIELDS) for fact in found["SourceRange"]],
         "hits": [_pick(fact, HIT_FIELDS) for fact in found["SourceHit"]],

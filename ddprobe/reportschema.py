@@ -37,7 +37,6 @@ def schema() -> dict[str, Any]:
     derived = {
         "schema": {"const": reportjson.SCHEMA},
         "outcome": _of(Outcome, definitions),
-        "hypotheses": {"type": "array"},
         "points": _points(definitions),
         "ranges": _lines(facts.SourceRange, reportjson.RANGE_FIELDS, definitions),
         "hits": _lines(facts.SourceHit, reportjson.HIT_FIELDS, definitions),

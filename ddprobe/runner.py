@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from ddprobe.model import (
     Host,
     HostRecord,
     HttpRequest,
+    Hypothesis,
     Outcome,
     Progress,
     Question,
@@ -79,7 +80,7 @@ def run(
     cancelled = threading.Event()
     redactor = Redactor()
     works = [_HostRun(host, steps, writer, opener, redactor, cancelled, progress) for host in hosts]
-    with Interrupts(cancelled) as interrupts, _clean_log(redactor):
+    with Interrupts(cancelled) as interrupts, clean_log(redactor):
         planned = tuple(_not_run(step, "", redactor) for step in steps)
         writer.plan(tuple(_shown(host, redactor) for host in hosts), planned)
         _side_by_side(works, interrupts)
@@ -96,20 +97,32 @@ def run(
             verdicts=tuple(verdict for work in works for verdict in _verdicts(work)),
             redactions=redactor.count,
         )
-        report = _with_trouble(_masked_report(report, redactor), writer.trouble)
+        report = with_hypotheses(report, {host.name: host.gpu_bandwidth for host in hosts})
+        report = with_trouble(masked_report(report, redactor), writer.trouble)
         writer.finish(report, redactor.known)
-        return _with_trouble(report, writer.trouble)
+        return with_trouble(report, writer.trouble)
 
 
 def _verdicts(work: _HostRun) -> tuple[Verdict, ...]:
     """What the evidence of one host supports, all its steps together."""
     facts = [fact for step in tuple(work.done) for fact in step.facts]
-    return _judged(work.host, facts, tuple(work.findings))
+    return conclude(work.host, facts, tuple(work.findings))
 
 
-def _judged(host: Host, facts: Sequence[Fact], findings: Sequence[Finding]) -> tuple[Verdict, ...]:
+def conclude(
+    host: Host,
+    facts: Sequence[Fact],
+    findings: Sequence[Finding],
+    *,
+    collected: bool = False,
+) -> tuple[Verdict, ...]:
+    """The verdicts on one host, addressed to it. A bug in one of them is `inconclusive`.
+
+    `collected`: somebody else's evidence, on which there is always a verdict.
+    """
+    judge = verdicts.judge_collected if collected else verdicts.judge
     try:
-        found = verdicts.judge(facts, findings, host.gpu_bandwidth)
+        found = judge(facts, findings, host.gpu_bandwidth)
     except Exception as error:
         found = (Verdict(name="inconclusive", reasons=(_bug("judging", error),)),)
     return tuple(
@@ -120,6 +133,22 @@ def _judged(host: Host, facts: Sequence[Fact], findings: Sequence[Finding]) -> t
         )
         for verdict in found
     )
+
+
+def with_hypotheses(report: Report, bandwidths: Mapping[str, float | None]) -> Report:
+    """The report with the ledger of each host that has a verdict. `bandwidths`: of one GPU of each host, in GB/s."""
+    found: list[Hypothesis] = []
+    for host in dict.fromkeys(verdict.host for verdict in report.verdicts):
+        facts = [fact for step in report.steps if step.host == host for fact in step.facts]
+        findings = [finding for finding in report.findings if finding.host == host]
+        judged_so = [verdict for verdict in report.verdicts if verdict.host == host]
+        try:
+            ledger = verdicts.ledger(facts, findings, judged_so, bandwidths.get(host))
+        except Exception as error:
+            log.warning(_bug("judging", error))
+            continue
+        found += [dataclasses.replace(one, host=host) for one in ledger]
+    return dataclasses.replace(report, hypotheses=tuple(found))
 
 
 def judge_again(folder: Path, report: Report) -> Report:
@@ -134,29 +163,32 @@ def judge_again(folder: Path, report: Report) -> Report:
             again = Step(step.id, reportjson.probe_of(step))
         except DdprobeError:
             continue  # of another version, or a folder that lost files: it is shown as it is
-        paths = functools.partial(_path_in, step)
+        paths = functools.partial(path_in, step)
         record, found = judge(again, evidence, (), paths)
         steps[place] = dataclasses.replace(step, facts=record.facts)
         findings += found
-    judged: list[Verdict] = []
+    concluded: list[Verdict] = []
     for host in dict.fromkeys(step.host for step in steps):
         facts = [fact for step in steps if step.host == host for fact in step.facts]
-        judged += _judged(store.known_host(folder, host), facts, [f for f in findings if f.host == host])
-    return dataclasses.replace(report, steps=tuple(steps), findings=tuple(findings), verdicts=tuple(judged))
+        concluded += conclude(store.known_host(folder, host), facts, [f for f in findings if f.host == host])
+    return dataclasses.replace(
+        report, steps=tuple(steps), findings=tuple(findings), verdicts=tuple(concluded)
+    )
 
 
-def _path_in(step: StepRecord, _host: str, _step: str, key: str) -> str:
+def path_in(step: StepRecord, _host: str, _step: str, key: str) -> str:
+    """Where an answer of a step that was kept before lies in its report."""
     return store.artefact_path(step.artefacts, key)
 
 
-def _masked_report(report: Report, redactor: Redactor) -> Report:
+def masked_report(report: Report, redactor: Redactor) -> Report:
     """The report without what was only learned to be a secret after it had been seen."""
     whole = reportjson.text(reportjson.from_report(report)).encode()
     masked = redactor.known(whole)
     return report if masked == whole else reportjson.to_report(json.loads(masked))
 
 
-def _with_trouble(report: Report, trouble: str) -> Report:
+def with_trouble(report: Report, trouble: str) -> Report:
     """The report, saying that its folder lacks something."""
     if not trouble or report.trouble:
         return report
@@ -199,7 +231,7 @@ def _side_by_side(works: Sequence[_HostRun], interrupts: Interrupts) -> None:
 
 
 @contextlib.contextmanager
-def _clean_log(redactor: Redactor) -> Iterator[None]:
+def clean_log(redactor: Redactor) -> Iterator[None]:
     """What libraries log under `--debug` (headers of HTTP answers) passes redaction too."""
 
     def clean(record: logging.LogRecord) -> bool:

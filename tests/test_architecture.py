@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "ddprobe"
 
 # The rooms that touch network, files and screen; they may use each other.
 EDGES = {
-    "runner", "interrupts", "store", "reportjson", "reportschema", "sessions", "render",
+    "runner", "interrupts", "opening", "analysis", "rejudging", "store", "reportjson", "reportschema", "sessions", "render",
     "inventory", "hostsfile", "playbook", "yamlfile",
 }  # fmt: skip
 # From the ground up: a module imports only from lines below its own, or its own folder.

@@ -146,3 +146,28 @@ def test_driver_version(line: str, version: str) -> None:
 def test_metrics_are_summed_over_labels() -> None:
     text = '# TYPE a gauge\na{e="0",m="x } y"} 2.0\na{e="1"} 3\nb 1e3\nc{ nonsense\nd NaN?\n'
     assert prometheus.totals(text) == {"a": 5.0, "b": 1000.0}
+
+
+def test_where_descriptors_lead() -> None:
+    text = (
+        "crw-rw-rw- 1 root root 1, 3 Nov 30 09:00 /dev/null\n\n/proc/41/fd:\ntotal 0\n"
+        "lr-x------ 1 lab lab 64 Nov 30 12:00 0 -> /dev/null\n"
+        "l-wx------ 1 lab lab 64 Nov 30 12:00 1 -> /srv/logs/a 2 -> b.log\n"
+        "l-wx------ 1 lab lab 64 Nov 30 12:00 2 -> pipe:[882]\n"
+        "lrwx------ 1 lab lab 64 Nov 30 12:00 17 -> socket:[48211]\n\n"
+        "/proc/42/fd:\ntotal 0\n"
+    )
+    assert proc.open_files(text) == {
+        41: {0: "/dev/null", 1: "/srv/logs/a 2 -> b.log", 2: "pipe:[882]", 17: "socket:[48211]"},
+        42: {},
+    }
+    assert proc.open_files("1 -> /x\nls: cannot open directory '/proc/43/fd'") == {}
+
+
+def test_what_processes_read() -> None:
+    text = (
+        "lr-x------ 1 lab lab 64 Nov 30 12:00 /proc/4690/fd/0 -> pipe:[882]\n"
+        "lrwx------ 1 root root 64 Nov 30 12:00 /proc/7/fd/0 -> /dev/pts/0\n"
+        "ls: cannot access '/proc/9/fd/0': No such file or directory\n"
+    )
+    assert proc.standard_inputs(text) == {4690: "pipe:[882]", 7: "/dev/pts/0"}

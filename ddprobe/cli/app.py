@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
             "Drafter, target and server arguments side by side, with lints.",
         ),
         "server": ("server:server", "Which engines run: version, arguments, model, health, load."),
+        "logs": ("logs:logs", "What the log says: start-up, warnings, acceptance and throughput over time."),
         "commit-probe": (
             "commit:commit_probe",
             "Commit length by context and kind of text, with step time; a verdict.",
@@ -44,7 +45,14 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("doctor:doctor", "What on this laptop would fail, and why."),
         "probes": ("probes:probes_command", "The named probes, and their manual pages."),
     },
+    "Evidence from anywhere": {
+        "analyse": (
+            "analyse:analyse",
+            "The same diagnosis on files, folders, archives or old reports: no SSH.",
+        ),
+    },
     "Reports": {
+        "explain": ("explain:explain", "The page of a lint, a finding or a verdict."),
         "report": ("report:app", "List and show what was found before."),
     },
     "Without a GPU host": {

@@ -37,6 +37,11 @@ def look(
 ) -> int:
     """Run the steps on the hosts and show what came of it. Returns the exit code."""
     report, folder = carry_out(name, hosts, steps, options, opener=opener, lab=lab)
+    return present(report, folder, options, view)
+
+
+def present(report: Report, folder: Path, options: Options, view: View | None = None) -> int:
+    """Show a finished run. Returns its exit code."""
     try:
         if options.json:
             screen.show_json(report)

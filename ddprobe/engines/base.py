@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import json
 import posixpath
 import re
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ddprobe.facts import ServerArgs, ServerState
 from ddprobe.model import HttpRequest, HttpResult
+from ddprobe.parsing import bounded_json
 from ddprobe.parsing.server_args import Dialect, parse
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ def document(answers: Answers, *paths: str) -> Any:
         result = answers.get(path)
         if result is not None and result.whole:
             try:
-                return json.loads(result.body.decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
+                return bounded_json.loads(result.body.decode("utf-8", "replace"))
+            except ValueError:
                 continue
     return None
 

@@ -17,6 +17,7 @@ from ddprobe.engines.base import Answers
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Account, Claim, ServerArgs
 from ddprobe.model import HttpRequest, HttpResult
+from ddprobe.parsing import bounded_json
 
 Ids = tuple[int, ...]
 Rendering = Generator[HttpRequest, HttpResult, Ids]
@@ -270,8 +271,8 @@ def _blocks(body: bytes) -> Iterator[bytes]:
 
 def _object(data: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(data)
-    except (ValueError, RecursionError):
+        parsed = bounded_json.loads(data)
+    except ValueError:
         parsed = None
     return parsed if isinstance(parsed, dict) else {"malformed": data[:300]}
 

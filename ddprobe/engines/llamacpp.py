@@ -27,6 +27,7 @@ _ALIASES = {
     "draft-n": "num_speculative_tokens",
     "draft-max": "num_speculative_tokens",
     "c": "ctx_size",
+    "cd": "ctx_size_draft",
     "np": "parallel",
     "n-parallel": "parallel",
     "n": "n_predict",

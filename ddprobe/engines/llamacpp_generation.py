@@ -10,7 +10,6 @@ steps, and absent when nothing was drafted), and the counters in `/metrics` (ser
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -37,6 +36,7 @@ from ddprobe.engines.llamacpp_steps import Mark, mark_of, steps_cut, steps_of
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Claim, ServerArgs
 from ddprobe.model import HttpRequest, HttpResult
+from ddprobe.parsing import bounded_json
 
 _TOKENIZE_TIMEOUT = 60.0
 _NATIVE = "/completion"
@@ -236,8 +236,8 @@ def _late_error(result: HttpResult) -> str:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        return mapping(json.loads(body.decode("utf-8", "replace")))
-    except (ValueError, RecursionError):
+        return mapping(bounded_json.loads(body.decode("utf-8", "replace")))
+    except ValueError:
         return {}
 
 

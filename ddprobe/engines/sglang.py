@@ -164,7 +164,7 @@ def _details(
         ("accept rate, last window", speculative.get("accept_rate")),
     ]
     return tuple(
-        (name, f"{value:g}" if isinstance(value, float) else str(value))
+        (name, f"{value:g}" if isinstance(value, float) else str(value)[:200])
         for name, value in named
         if value is not None
     )

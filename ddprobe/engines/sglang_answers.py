@@ -7,7 +7,6 @@ only the new ones where the server streams incrementally; those of `/v1/completi
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +26,7 @@ from ddprobe.engines.generation import (
 from ddprobe.engines.sglang_accounts import Spoken, accounts, last_is_cut, spoken, stream_account
 from ddprobe.errors import Unanswered
 from ddprobe.model import HttpResult
+from ddprobe.parsing import bounded_json
 
 _DETAILS = "spec_tokens_details"
 _MOST_IN_PIECE = 100_000
@@ -92,8 +92,8 @@ def read(result: HttpResult, serving: Serving) -> Generated:
 def json_object(result: HttpResult) -> dict[str, Any]:
     """A whole answer that is one JSON object. Raises `Unanswered` with what the server said."""
     try:
-        parsed = json.loads(whole(result))
-    except (ValueError, RecursionError):
+        parsed = bounded_json.loads(whole(result))
+    except ValueError:
         raise Unanswered(result.key, "the answer is no JSON") from None
     return mapping(parsed)
 

@@ -12,6 +12,8 @@ SAMPLE = 64 * 1024
 WHOLE = 64 * 1024 * 1024
 """Bytes of a document that may be held at once (JSON, metrics); logs are read line by line."""
 LONGEST_LINE = 1024 * 1024
+BLOCK = 128 * 1024
+"""Bytes of whole lines that are looked at together: few enough to stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Document:
     key: str
     open: Callable[[], Iterable[bytes]] = field(compare=False)
     """Pieces of any size."""
+    large: bool = field(default=False, compare=False)
+    """Read in one pass: its decode log as it stands, and what is left beside it (`evidence.beside`)."""
 
     def sample(self) -> str:
         """Its beginning, enough to see what it is."""
@@ -41,6 +45,40 @@ class Document:
             held = held[:LONGEST_LINE]
         if held:
             yield held.rstrip(b"\r").decode("utf-8", "replace")
+
+    def blocks(self) -> Iterator[str]:
+        """Whole lines, hundreds at a time: to search a log without taking every line of it in hand, in one pass.
+
+        Where a block ends does not depend on the sizes of the pieces. Of a line that is too long the end is left out.
+        """
+        held, cut = b"", False
+        for chunk in self._chunks():
+            if cut:
+                _, newline, chunk = chunk.partition(b"\n")
+                cut = not newline
+            at = chunk.rfind(b"\n") + 1
+            if at:
+                yield (held + chunk[:at]).decode("utf-8", "replace")
+                held = chunk[at:]
+            elif len(held) < LONGEST_LINE:
+                held += chunk
+            else:
+                yield held[:LONGEST_LINE].decode("utf-8", "replace") + "\n"
+                held, cut = b"", True
+        if held:
+            yield held.decode("utf-8", "replace")
+
+    def _chunks(self) -> Iterator[bytes]:
+        """Its bytes, `BLOCK` at a time."""
+        held = b""
+        for piece in self.open():
+            piece = held + piece if held else piece
+            end = len(piece) - len(piece) % BLOCK
+            for at in range(0, end, BLOCK):
+                yield piece[at : at + BLOCK]
+            held = piece[end:]
+        if held:
+            yield held
 
     def _head(self, size: int) -> bytes:
         found = bytearray()

@@ -14,11 +14,14 @@ from ddprobe.facts.commit import (
     CommitRequest,
     CommitSetup,
     Limit,
+    PlainSpeed,
     PlannedPoint,
 )
+from ddprobe.facts.files import EvidenceFile, Rejudged
+from ddprobe.facts.gpu import GpuSample
 from ddprobe.facts.hosts import Discovered, Reach, ServerArgs, ServerProcess, ServerState
-from ddprobe.facts.logs import Acceptance, DecodeBin, DecodeSeries, LogEvent
-from ddprobe.facts.models import ModelConfig, Rope
+from ddprobe.facts.logs import Acceptance, DecodeBin, DecodeSeries, LogEvent, LogFile, LogTimeline, LogWindow
+from ddprobe.facts.models import ModelConfig, Rope, WeightNames
 from ddprobe.facts.source import SourceHit, SourcePackage, SourceRange, SourceSearch
 
 __all__ = [
@@ -32,11 +35,18 @@ __all__ = [
     "DecodeBin",
     "DecodeSeries",
     "Discovered",
+    "EvidenceFile",
+    "GpuSample",
     "Limit",
     "LogEvent",
+    "LogFile",
+    "LogTimeline",
+    "LogWindow",
     "ModelConfig",
+    "PlainSpeed",
     "PlannedPoint",
     "Reach",
+    "Rejudged",
     "Rope",
     "ServerArgs",
     "ServerProcess",
@@ -45,4 +55,5 @@ __all__ = [
     "SourcePackage",
     "SourceRange",
     "SourceSearch",
+    "WeightNames",
 ]

@@ -195,7 +195,8 @@ class CommitPoint(Fact):
     arm: str
     context_tokens: int
     purpose: str = "point"
-    """`point`, or `again`: the first point measured once more at the end."""
+    """`point`; `again`: the first point measured once more at the end; `cached`: of a prompt that the prefix cache served,
+    beside the same one cold."""
     requests: int = 0
     failed: int = 0
     """Requests that gave no measurement."""
@@ -204,7 +205,7 @@ class CommitPoint(Fact):
     cached_tokens: int | None = None
     """Mean over its requests."""
     steps: int = 0
-    """Decode steps measured: with and without a draft."""
+    """Decode steps measured: with and without a draft. 0 beside a mean: nobody says how many."""
     drafted_steps: int | None = None
     """Those of them with a draft; None where that is not known."""
     commit_mean: float | None = None
@@ -262,7 +263,8 @@ class Claim(Fact):
     """A number about speculation that somebody states (the server's lifetime mean, a gauge, a log line)."""
 
     what: str
-    """`accept length`, `accept rate`, `accepted depth`, `commit length`, `throughput`."""
+    """`accept length`, `accept rate`, `accepted depth`, `commit length`, `throughput`; `accepted per step` where nobody
+    says whether the bonus token counts."""
     value: float
     origin: str
     """`/server_info avg_spec_accept_length`, `decode log`, …"""
@@ -270,3 +272,13 @@ class Claim(Fact):
     """Verify steps behind it, where known."""
     window: str = ""
     """`lifetime`, `last log window`, `during the probe`."""
+    run: str = ""
+    """What tells one run from another (a document, a build): only figures of one run should agree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainSpeed(Fact):
+    """How fast the server is without speculation, measured in a separate run."""
+
+    context_tokens: int
+    tok_s: float

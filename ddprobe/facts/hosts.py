@@ -40,7 +40,10 @@ class Reach(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerProcess(Fact):
-    """One running inference server: its main process, found in the process table."""
+    """One running inference server: its main process, found in the process table.
+
+    With pid 0, what somebody collected of one: no process is known, only its environment.
+    """
 
     engine: str
     """`sglang`, `vllm` or `llamacpp`."""
@@ -70,8 +73,8 @@ class ServerProcess(Fact):
 
     @property
     def name(self) -> str:
-        """`sglang pid 4711`: what other facts call this server."""
-        return f"{self.engine} pid {self.pid}"
+        """`sglang pid 4711`: what other facts call this server; empty where its process is not known."""
+        return f"{self.engine} pid {self.pid}" if self.pid else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,18 +36,20 @@ class Acceptance(Fact):
 
 @dataclass(frozen=True, slots=True)
 class DecodeBin:
-    """Decode log lines of one range of context and one number of running requests."""
+    """Decode log lines of one range of context and of running requests, both by powers of two."""
 
     low: int
     high: int
-    """Tokens in use per running request, from `#token` and `#running-req`."""
+    """Tokens in use per running request, from `#token` and `#running-req`: `low` up to below `high`."""
     running: int
+    """Requests that ran: this many, up to below twice as many."""
     lines: int
     commit_mean: float | None
     commit_low: float | None
     commit_high: float | None
     """Lowest and highest line."""
     rate_mean: float | None
+    """Share of drafts that were right, whatever formula the log's own rate follows; None: it does not follow."""
     tok_s: float | None
     """Median generation throughput per running request; the first line after an idle gap left out."""
     graph_share: float | None
@@ -64,7 +66,8 @@ class DecodeSeries(Fact):
     """From the first line's time to the last one's."""
     bins: tuple[DecodeBin, ...] = ()
     rate_definition: str = ""
-    """The formula that its accept rates follow: `(len - 1) / (K)`, `len / (K + 1)`, `len / K > 1`, or empty: none fits."""
+    """The formula that its accept rates follow: `(len - 1) / K`, `len / (K + 1)`, `len / K` (may exceed 1), or empty:
+    none fits, or no rate is stated."""
     draft_tokens: int | None = None
     off_lines: int = 0
     """Lines without any acceptance figure."""
@@ -86,3 +89,63 @@ class LogEvent(Fact):
     """How many lines say it."""
     values: tuple[tuple[str, str], ...] = ()
     run: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile(Fact):
+    """A log of a server: where it is, and how much of it was read."""
+
+    path: str
+    """As its host has it; for a journal its unit: `sglang.service`."""
+    origin: str
+    """How it was found, in words: `stderr of pid 4711`."""
+    server: str = ""
+    """The `name` of the process that writes it; empty when only the path is known."""
+    size: int | None = None
+    """In bytes."""
+    read: str = ""
+    """In words: `whole`, `its first 256 KiB and last 4 MiB, and what grep found in all of it`."""
+    age_seconds: float | None = None
+    """Since it was last written."""
+    first: str = ""
+    last: str = ""
+    """Times of the first and last line read that has one, as the log writes them (its own clock)."""
+    since: str = ""
+    """Where reading began because only the time since then was asked for, on the log's own clock."""
+    decode_lines: int | None = None
+    """Lines about decoding in all of it, where they were counted."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of it: rotated away, still growing, followed for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogWindow:
+    """Decode log lines of one stretch of time."""
+
+    start: str
+    """On the log's own clock; where its lines have no time, the number of the first line read."""
+    lines: int
+    running_low: int | None = None
+    running_high: int | None = None
+    tokens_low: int | None = None
+    tokens_high: int | None = None
+    """Tokens in use per running request."""
+    commit_mean: float | None = None
+    commit_low: float | None = None
+    commit_high: float | None = None
+    """Mean of its lines, lowest and highest line."""
+    rate_mean: float | None = None
+    tok_s: float | None = None
+    """Median generation throughput of the server as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTimeline(Fact):
+    """Acceptance and throughput over time."""
+
+    path: str
+    every: str
+    """How long one window is: `10 min`; or `40 lines`."""
+    windows: tuple[LogWindow, ...] = ()
+    left_out: int = 0
+    """Windows before these."""

@@ -26,6 +26,8 @@ class Rope:
     attention_factor: float | None = None
     """Hugging Face's name; SGLang reads `attn_factor` only."""
     partial_rotary_factor: float | None = None
+    mrope_section: tuple[int, ...] | None = None
+    """Sections of a rotary embedding with several axes (time, height, width)."""
     per_layer_type: bool = False
     """The dictionary is nested per layer type; the values here are those of full attention."""
 
@@ -66,6 +68,10 @@ class ModelConfig(Fact):
     num_loops: int | None = None
     dtype: str = ""
     quantization: str = ""
+    quantization_ignore: tuple[str, ...] | None = None
+    """Modules that the quantisation leaves out, as patterns of the file's own; None when it lists none."""
+    nextn_layers: int | None = None
+    """Next-token (MTP) layers that a target announces for its own drafting."""
     layer_types: tuple[str, ...] | None = None
     sliding_window: int | None = None
     use_sliding_window: bool | None = None
@@ -119,3 +125,13 @@ class ModelConfig(Fact):
         if field not in known and field.startswith("rope."):
             return f"{known.get('rope', '$.rope_scaling')}.{field.removeprefix('rope.')}"
         return known.get(field, f"$.{field}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightNames(Fact):
+    """Tensors of a checkpoint, from an index, a header or a listing: not yet known whose they are."""
+
+    names: tuple[str, ...]
+    fc_weight_shape: tuple[int, ...] | None = None
+    whole: bool = True
+    """False where the listing was cut."""

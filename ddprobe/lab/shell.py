@@ -36,6 +36,7 @@ PROGRAMS: dict[str, Program] = {
     "id": programs.id_,
     "hostname": programs.hostname,
     "date": programs.date,
+    "journalctl": programs.journalctl,
     "echo": programs.echo,
     "true": programs.true,
 }

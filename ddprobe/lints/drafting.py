@@ -97,6 +97,7 @@ def draft_backend(served: Served) -> Judgement:
     source="sglang 0.5.23 srt/speculative/dflash_worker_v2.py:403-406, 1209-1225; sglang#23553",
     subject="drafter and launch",
     applies=_dflash,
+    aliases=("L09",),
 )
 def draft_window(served: Served) -> Judgement:
     flag, window = _window(served)
@@ -129,6 +130,7 @@ def draft_window(served: Served) -> Judgement:
     source=f"{_HOOK}:427-436",
     subject="launch",
     applies=_dflash,
+    aliases=("L09",),
 )
 def draft_window_holds_block(served: Served) -> Judgement:
     flag, window = _window(served)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+
 from ddprobe.facts import ServerProcess
 from ddprobe.lints.lint import Judgement, fail, fine, lint, note, unknown, warn
 from ddprobe.lints.positions import OVERRIDE, truthy
@@ -11,8 +14,21 @@ from ddprobe.model import Cite
 SIMULATE = "SGLANG_SIMULATE_ACC_LEN"
 
 
+STAGED = re.compile(r"(SPECULATIVE|SPEC|DRAFT)_(\w*_)?(MODEL|CONFIG|PATH|METHOD)(_PATH|_ID)?\Z")
+"""Names of variables that containers read a drafter from: `OPTION_SPECULATIVE_DRAFT_MODEL`, `SM_VLLM_SPECULATIVE_CONFIG`."""
+
+
 def _runs_sglang(served: Served) -> bool:
     return served.engine == "sglang" and served.process is not None
+
+
+def _running(served: Served) -> bool:
+    return _runs_sglang(served) and bool(served.process and served.process.pid)
+
+
+def _tells(name: str) -> Callable[[Served], bool]:
+    """The environment was seen, or this variable of it: of a part of it, an absent variable says nothing."""
+    return lambda served: _sees(served) or (_runs_sglang(served) and _value(served, name) is not None)
 
 
 def _sees(served: Served) -> bool:
@@ -25,17 +41,43 @@ def _value(served: Served, name: str) -> str | None:
 
 def _cite(process: ServerProcess | None, name: str) -> tuple[Cite, ...]:
     sources = process.source if process is not None else ()
-    return tuple(Cite(source.artefact, name) for source in sources if "environ-" in source.artefact)[:1]
+    collected = process is not None and not process.pid
+    return tuple(
+        Cite(source.artefact, name) for source in sources if collected or "environ-" in source.artefact
+    )[:1]
+
+
+def _synthetic(served: Served) -> str:
+    """The argument that makes acceptance up, as `name=value`; empty without one."""
+    config = served.arg("speculative_config")
+    if served.engine == "vllm" and isinstance(config, Mapping):
+        if config.get("rejection_sample_method") == "synthetic":
+            return "rejection_sample_method=synthetic"
+        return next((f"{n}={v}" for n, v in config.items() if str(n).startswith("synthetic_") and v), "")
+    if served.engine != "llamacpp" or served.given is None:
+        return ""
+    return next((f"{n}={v}" for n, v in served.given.values if "synth" in n and v not in (None, False)), "")
 
 
 @lint(
     "EN01",
     "acceptance is not simulated",
-    source="sglang 0.5.23 srt/environ.py:527-532, srt/speculative/dflash_utils.py:851-890; sglang#32595",
+    source="sglang 0.5.23 srt/environ.py:527-532, srt/speculative/dflash_utils.py:851-890; sglang#32595; "
+    "vllm 0.32 config/speculative.py (synthetic); llama.cpp#27711",
     subject="environment",
-    applies=_sees,
+    applies=lambda served: _tells(SIMULATE)(served) or _synthetic(served) != "",
+    aliases=("L39",),
 )
 def simulated(served: Served) -> Judgement:
+    made_up = _synthetic(served)
+    if made_up:
+        name, _, switch = made_up.partition("=")
+        return fail(
+            f"{made_up}: acceptance is made up by a switch, not measured",
+            f"drop {name} and restart; nothing measured with it counts",
+            served.arg_cite("speculative_config" if served.engine == "vllm" else name.replace("-", "_")),
+            switch=switch,
+        )
     value, cites = _value(served, SIMULATE), _cite(served.process, SIMULATE)
     if value is None:
         return fine(f"{SIMULATE} is not set", cites)
@@ -61,7 +103,7 @@ def simulated(served: Served) -> Judgement:
     "no override hides a drafter that is too short",
     source="sglang 0.5.23 srt/configs/model_config.py:1291-1324",
     subject="environment",
-    applies=_sees,
+    applies=_tells(OVERRIDE),
 )
 def longer_context(served: Served) -> Judgement:
     value, cites = _value(served, OVERRIDE), _cite(served.process, OVERRIDE)
@@ -79,7 +121,7 @@ def longer_context(served: Served) -> Judgement:
     "the server's environment can be seen",
     source="/proc/<pid>/environ is readable by the server's own user and root",
     subject="environment",
-    applies=_runs_sglang,
+    applies=_running,
 )
 def visible(served: Served) -> Judgement:
     process = served.process
@@ -93,4 +135,30 @@ def visible(served: Served) -> Judgement:
     )
 
 
-LINTS = (simulated, longer_context, visible)
+def _staged(served: Served) -> tuple[tuple[str, str], ...]:
+    variables = served.process.environment if served.process is not None else ()
+    return tuple((name, value) for name, value in variables if STAGED.search(name) and value.strip())
+
+
+@lint(
+    "EN04",
+    "a drafter that a variable names is used",
+    source="aws/sagemaker-python-sdk#6143: a container that reads another variable leaves the drafter on disk",
+    subject="environment",
+    applies=lambda served: bool(_staged(served)) and served.arguments_known,
+    aliases=("L31",),
+)
+def staged(served: Served) -> Judgement:
+    name, value = _staged(served)[0]
+    cites = _cite(served.process, name)
+    if served.algorithm:
+        return fine(f"{name} is set, and the server speculates with {served.algorithm}", cites)
+    return fail(
+        f"{name}={value[:120]} names a drafter, and the server speculates with none: it does not read this variable",
+        "set the variable that this version of the container reads, or pass the engine's own flag",
+        cites,
+        served.arg_cite("speculative_config"),
+    )
+
+
+LINTS = (simulated, longer_context, visible, staged)

@@ -26,8 +26,18 @@ _SM120 = re.compile(r"\bRTX PRO \d{3,4}\b.*Blackwell|\bRTX 50\d\d\b|\bGB10\b", r
 _MLA_ELSEWHERE = re.compile(r"\b(H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b", re.IGNORECASE)
 
 
+_TRITON_ON_VLLM = ("TRITON_ATTN", "TRITON_MLA")
+
+
 def _knows_target(served: Served) -> bool:
     return speculates_on_sglang(served) and served.target is not None
+
+
+def _verifies(served: Served) -> bool:
+    """A server of which it can be said what verifies: by its target, or by the backend that it names."""
+    if served.engine == "vllm":
+        return bool(served.algorithm) and str(served.arg("attention_backend")).upper() in _TRITON_ON_VLLM
+    return _knows_target(served) or (speculates_on_sglang(served) and _backend(served)[0] == "triton")
 
 
 def _backend(served: Served) -> tuple[str, tuple[Cite, ...]]:
@@ -44,15 +54,16 @@ def _backend(served: Served) -> tuple[str, tuple[Cite, ...]]:
     "SA01",
     "verify does not walk a long prefix serially",
     source="verify goes through extend_attention_fwd, which has no split-KV (8 thread blocks on 188 SMs at batch 1); "
-    "sglang#39316, vllm#53930",
+    "sglang#39316, vllm#53930, vllm#52218",
     subject="launch and target",
-    applies=_knows_target,
+    applies=_verifies,
+    aliases=("L33",),
 )
 def verify_kernel(served: Served) -> Judgement:
-    config = target(served)
+    config = served.target
     backend, cites = _backend(served)
     cites += config_cite(config, "kv_lora_rank")
-    mla = config.kv_lora_rank is not None
+    mla = config is not None and config.kv_lora_rank is not None
     workstation = any(_SM120.search(gpu) for gpu in served.gpus)
     said = f"attention backend {backend}"
     if not backend and mla:
@@ -75,7 +86,7 @@ def verify_kernel(served: Served) -> Judgement:
             "set --attention-backend yourself, or let the server answer",
             cites,
         )
-    if backend != "triton":
+    if backend != "triton" and served.engine != "vllm":
         return fine(f"verify does not run on triton ({said})", cites)
     context, origin, context_cites = served.context()
     context = need(context, "the context length served")
@@ -101,9 +112,22 @@ def verify_kernel(served: Served) -> Judgement:
     source="an eager verify step costs tens of milliseconds; tonyd2wild GLM-5.3-Flash-NVFP4-DFlash2-2x-DGX-Spark#7, "
     "mit-han-lab/fastrl#4",
     subject="launch",
-    applies=lambda served: speculates_on_sglang(served) and served.arg("device") != "cpu",
+    applies=lambda served: (
+        (speculates_on_sglang(served) and served.arg("device") != "cpu")
+        or (served.engine == "vllm" and bool(served.algorithm) and served.arg("enforce_eager") is not None)
+    ),
+    aliases=("L38",),
 )
 def cuda_graphs(served: Served) -> Judgement:
+    if served.engine == "vllm":
+        cites = served.arg_cite("enforce_eager")
+        if served.switched_on("enforce_eager"):
+            return warn(
+                "--enforce-eager is on: every step is launched kernel by kernel",
+                "drop --enforce-eager",
+                cites,
+            )
+        return fine("--enforce-eager is off", cites)
     for name in ("disable_cuda_graph", "disable_decode_cuda_graph"):
         if served.switched_on(name):
             flag = flag_of(name)

@@ -13,7 +13,7 @@ from ddprobe.lints.lint import (
     speculates_on_sglang,
     warn,
 )
-from ddprobe.lints.served import NEWEST_READ, Served, config_cite, newer_than_read
+from ddprobe.lints.served import NEWEST_READ, Served, beside_cite, config_cite, newer_than_read
 
 _HOOK = "sglang 0.5.23 srt/arg_groups/speculative_hook.py"
 
@@ -101,6 +101,7 @@ def running_requests(served: Served) -> Judgement:
     source=f"{_HOOK}:1268-1281, 1337-1349",
     subject="launch",
     applies=lambda served: speculates_on_sglang(served) and served.family not in ("dflash", "dspark"),
+    aliases=("L34",),
 )
 def paged_tree(served: Served) -> Judgement:
     ngram = served.algorithm == "NGRAM"
@@ -131,6 +132,7 @@ def paged_tree(served: Served) -> Judgement:
     source="sglang#30393, sglang#21125, sglang#27805",
     subject="launch",
     applies=speculates_on_sglang,
+    aliases=("L37",),
 )
 def hierarchical_cache(served: Served) -> Judgement:
     cites = served.arg_cite("enable_hierarchical_cache")
@@ -233,20 +235,34 @@ def parallelism(served: Served) -> Judgement:
 @lint(
     "DC44",
     "the drafter's KV type was chosen",
-    source="sglang 0.5.23 srt/arg_groups/fields/spec.py (speculative_draft_kv_cache_dtype)",
+    source="sglang 0.5.23 srt/arg_groups/fields/spec.py (speculative_draft_kv_cache_dtype); tokenspeed#1012 (2.7 to 1.79)",
     subject="launch",
     applies=speculates_on_sglang,
+    aliases=("L29",),
 )
 def draft_kv(served: Served) -> Judgement:
     kind, own = served.arg("kv_cache_dtype"), served.arg("speculative_draft_kv_cache_dtype")
     cites = served.arg_cite("kv_cache_dtype")
     if isinstance(kind, str) and kind.startswith("fp8") and not own:
+        if served.family in ("dflash", "dspark") and _without_scales(served):
+            return warn(
+                f"--kv-cache-dtype {kind} holds for the drafter's KV too, and 0 of its tensors are KV scales: 1.0 is taken",
+                "compare acceptance with --speculative-draft-kv-cache-dtype auto",
+                cites,
+                beside_cite(served.drafter, "header") or beside_cite(served.drafter, "index"),
+            )
         return note(
             f"--kv-cache-dtype {kind} holds for the drafter's KV too",
             "compare acceptance with --speculative-draft-kv-cache-dtype auto",
             cites,
         )
     return fine("the drafter's KV is not fp8 by inheritance", cites)
+
+
+def _without_scales(served: Served) -> bool:
+    """True when the drafter's tensors are known, and none is a scale of its KV."""
+    names = served.drafter.tensors if served.drafter is not None else None
+    return names is not None and not any(name.endswith(("k_scale", "v_scale", "kv_scale")) for name in names)
 
 
 LINTS = (

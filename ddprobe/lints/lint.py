@@ -62,6 +62,8 @@ class Lint(Generic[S]):
     subject: str
     applies: Callable[[S], bool]
     judge: Callable[[S], Judgement | None]
+    aliases: tuple[str, ...] = ()
+    """Other ids of the same fault, as public lists number it: `L12`, `M3`."""
 
     def look(self, served: S) -> Finding | None:
         """The finding on one server; None where the lint does not apply. A fault of its own costs no other lint."""
@@ -88,12 +90,18 @@ class Lint(Generic[S]):
 
 
 def lint(
-    id: str, text: str, *, source: str, subject: str, applies: Callable[[Served], bool]
+    id: str,
+    text: str,
+    *,
+    source: str,
+    subject: str,
+    applies: Callable[[Served], bool],
+    aliases: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Served], Judgement | None]], Lint[Served]]:
     """Turns a function that judges a server into a lint."""
 
     def wrap(judge: Callable[[Served], Judgement | None]) -> Lint[Served]:
-        return Lint(id, text, source, subject, applies, judge)
+        return Lint(id, text, source, subject, applies, judge, aliases)
 
     return wrap
 

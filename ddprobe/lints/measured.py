@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ddprobe.facts import Claim, CommitPoint, CommitRequest, CommitSetup
+from ddprobe.facts import (
+    Acceptance,
+    Claim,
+    CommitPoint,
+    CommitRequest,
+    CommitSetup,
+    DecodeSeries,
+    PlainSpeed,
+)
 from ddprobe.model import Cite, Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The facts of one commit probe."""
+    """The facts of one commit probe, and what logs, counters and tools state."""
 
     setup: CommitSetup | None = None
     requests: tuple[CommitRequest, ...] = ()
     points: tuple[CommitPoint, ...] = ()
     claims: tuple[Claim, ...] = ()
+    stated: tuple[Acceptance, ...] = ()
+    logs: tuple[DecodeSeries, ...] = ()
+    plain: tuple[PlainSpeed, ...] = ()
 
     @classmethod
     def of_facts(cls, facts: Sequence[Fact]) -> Measured | None:
@@ -26,8 +37,12 @@ class Measured:
             requests=tuple(f for f in facts if isinstance(f, CommitRequest) and not f.error),
             points=tuple(f for f in facts if isinstance(f, CommitPoint) and f.purpose == "point"),
             claims=tuple(f for f in facts if isinstance(f, Claim)),
+            stated=tuple(f for f in facts if isinstance(f, Acceptance)),
+            logs=tuple(f for f in facts if isinstance(f, DecodeSeries)),
+            plain=tuple(f for f in facts if isinstance(f, PlainSpeed)),
         )
-        return measured if measured.requests or measured.points or measured.claims else None
+        known = (measured.requests, measured.points, measured.claims, measured.stated, measured.logs)
+        return measured if any(known) else None
 
     @property
     def of(self) -> str:

@@ -21,12 +21,17 @@ DURING = "during the probe"
 
 
 def metric(
-    id: str, text: str, *, source: str, applies: Callable[[Measured], bool]
+    id: str,
+    text: str,
+    *,
+    source: str,
+    applies: Callable[[Measured], bool],
+    aliases: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Measured], Judgement]], Lint[Measured]]:
     """Turns a function that judges measurements into a lint."""
 
     def wrap(judge: Callable[[Measured], Judgement]) -> Lint[Measured]:
-        return Lint(id, text, source, "measurement", applies, judge)
+        return Lint(id, text, source, "measurement", applies, judge, aliases)
 
     return wrap
 
@@ -35,6 +40,13 @@ def _easy(point: CommitPoint) -> bool:
     """A text that the target really copied: any drafter that works is right most of the time."""
     copied = point.copied is None or point.copied >= COPIES
     return point.arm.split(" ")[0] in EASY and copied
+
+
+_PAIR = (
+    "Hard text cannot cause this: it lowers what is accepted, to a depth of 0, not what becomes of it. A last step that was "
+    "cut explains one step of each request, a grammar those of structured output. What remains: the two are counted "
+    "differently (a deepest match anywhere, a single step for a mean), or accepted tokens are not committed"
+)
 
 
 def _list(words: list[str]) -> str:
@@ -50,14 +62,17 @@ def _list(words: list[str]) -> str:
     source="commit = 1 + accepted in sglang 0.5.23 srt/speculative/dflash_worker_v2.py:212-219 and vllm "
     "v1/spec_decode/metrics.py; only the last step of a request, or a grammar, may commit less",
     applies=lambda measured: measured.speculates and (bool(measured.requests) or bool(_pairs(measured))),
+    aliases=("I1", "I2"),
 )
 def committed(measured: Measured) -> Judgement:
     for depth, length in _pairs(measured):
         if abs(length.value - 1 - depth.value) > 0.05:
             return fail(
                 f"{length.origin} states {length.value:g} committed per step, {depth.origin} {depth.value:g} accepted: "
-                f"with 1 + accepted it were {1 + depth.value:g}",
-                "read in the server's source how both are counted; with a tree drafter, force a chain and compare",
+                f"with 1 + accepted it were {1 + depth.value:g}. {_PAIR}",
+                "stream one request: the tokens that come out per step decide. About as many as were accepted, and one: "
+                "only the stated length is wrong. About one: accepted tokens are lost on the way out. Then read in the "
+                "server's source how both are counted; with a tree drafter, force a chain and compare",
                 cites((length, depth)),
                 committed=length.value,
                 accepted=depth.value,
@@ -227,7 +242,15 @@ def _first_position(measured: Measured) -> Iterator[CommitPoint]:
     applies=lambda measured: bool(measured.points),
 )
 def enough_steps(measured: Measured) -> Judgement:
-    few = [point for point in measured.points if point.steps < LEAST_STEPS]
+    untold = [point for point in measured.points if not point.steps and point.commit_mean is not None]
+    few = [point for point in measured.points if point.steps < LEAST_STEPS and point not in untold]
+    if untold and not few:
+        return unknown(
+            f"nobody says how many steps are behind {_list([place(point) for point in untold])}",
+            f"measure at least {LEAST_STEPS} steps, or ask for their number",
+            cites(untold),
+            points=len(untold),
+        )
     if few:
         return warn(
             f"fewer than {LEAST_STEPS} steps: {_list([f'{p.steps} of {place(p)}' for p in few])}",
@@ -235,7 +258,7 @@ def enough_steps(measured: Measured) -> Judgement:
             cites(few),
             points=len(few),
         )
-    least = min(point.steps for point in measured.points)
+    least = min(point.steps for point in measured.points if point not in untold)
     return fine(f"every point has {least} steps or more", cites(measured.points))
 
 
@@ -275,6 +298,7 @@ def saturated(measured: Measured) -> Judgement:
     "what the server states of its speculation is possible",
     source="a step commits 1 to K + 1 tokens; an accept rate lies between 0 and 1",
     applies=lambda measured: any(_limits(claim, 2) for claim in measured.claims),
+    aliases=("I4",),
 )
 def possible(measured: Measured) -> Judgement:
     judged = []

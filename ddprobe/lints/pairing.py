@@ -32,6 +32,7 @@ _PADDING = 1024
     source="the draft borrows the target's embedding and lm_head; vllm#18906",
     subject=_PAIR,
     applies=drafts,
+    aliases=("L17",),
 )
 def width(served: Served) -> Judgement:
     config, other = drafter(served), target(served)
@@ -65,6 +66,7 @@ def width(served: Served) -> Judgement:
     source="srt/speculative/draft_worker_common.py:107-109; EAGLE#249, vllm#55133, beellama#51",
     subject=_PAIR,
     applies=drafts,
+    aliases=("L18",),
 )
 def vocabulary(served: Served) -> Judgement:
     config, other = drafter(served), target(served)
@@ -98,6 +100,7 @@ def vocabulary(served: Served) -> Judgement:
     source="sglang 0.5.23 srt/speculative/dflash_worker_v2.py:1391-1471; Automodel#2461, sglang#27924",
     subject=_PAIR,
     applies=drafts_blocks,
+    aliases=("L19",),
 )
 def mask_token(served: Served) -> Judgement:
     config = drafter(served)
@@ -107,6 +110,8 @@ def mask_token(served: Served) -> Judgement:
     card = f"{published.mask_token_id} for {published.name}" if published and published.mask_token_id else ""
     right = f"set dflash_config.mask_token_id to the id on the model card{f' ({card})' if card else ''}"
     if mask is None:
+        if not served.on_sglang:
+            need(None, "the drafter's mask_token_id")
         if config.mask_token and served.family == "dflash":
             return warn(
                 f"mask_token_id is absent: SGLang looks {config.mask_token!r} up in the target's tokenizer, "
@@ -176,6 +181,7 @@ def _taken_ids(served: Served) -> list[tuple[str, int]]:
     source="sglang 0.5.23 srt/speculative/dflash_worker_v2.py:1318-1378; sglang#27924 (1.42 against 6.30)",
     subject="drafter",
     applies=blocks_on_sglang,
+    aliases=("L19",),
 )
 def mask_embedding(served: Served) -> Judgement:
     config = drafter(served)
@@ -202,6 +208,7 @@ def mask_embedding(served: Served) -> Judgement:
     "lmdeploy#4789, sglang#18387, sglang#23553",
     subject="drafter and launch",
     applies=lambda served: drafts_blocks(served) and served.family == "dflash",
+    aliases=("L20", "L21"),
 )
 def block_size(served: Served) -> Judgement | None:
     config = drafter(served)

@@ -184,6 +184,7 @@ def rope_reach(served: Served) -> Judgement:
     "vllm#48894, vllm#58080, sglang#3574, sglang#6783",
     subject="drafter and launch",
     applies=drafts,
+    aliases=("L01",),
 )
 def length(served: Served) -> Judgement:
     config = drafter(served)
@@ -222,6 +223,7 @@ def truthy(value: str) -> bool:
     source="wejoncy/sfllm#32: a drafter can be right with another base (2.50 at 10000 against 2.39 at 1000000)",
     subject="drafter and target",
     applies=drafts,
+    aliases=("L04",),
 )
 def theta(served: Served) -> Judgement:
     config, other = drafter(served), target(served)

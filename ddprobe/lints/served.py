@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ddprobe.facts import (
+    CommitPoint,
     Discovered,
     ModelConfig,
     Reach,
     ServerArgs,
     ServerProcess,
     ServerState,
+    SourceHit,
     SourcePackage,
 )
 from ddprobe.model import Cite, Fact
@@ -39,6 +41,10 @@ class Served:
     drafter: ModelConfig | None = None
     target: ModelConfig | None = None
     gpus: tuple[str, ...] = ()
+    source_lines: tuple[SourceHit, ...] = ()
+    """Lines of the engine's source that were looked up."""
+    points: tuple[CommitPoint, ...] = ()
+    """What was measured; empty where several servers might be meant."""
 
     # --- arguments -------------------------------------------------------------------------------------
 
@@ -102,6 +108,18 @@ class Served:
         return "other"
 
     @property
+    def drafts_with_own_layers(self) -> bool:
+        """The target drafts with next-token (MTP) layers of its own checkpoint."""
+        if not self.algorithm or self.drafter is not None:
+            return False
+        path = self.arg("speculative_draft_model_path")
+        if path and path != self.arg("model_path"):
+            return False
+        if self.engine == "sglang":
+            return self.algorithm in ("EAGLE", "NEXTN")
+        return "MTP" in self.algorithm or "NEXTN" in self.algorithm
+
+    @property
     def on_sglang(self) -> bool:
         """True for SGLang, and where no server is known: the drafter is then judged as SGLang would read it."""
         return self.engine in ("", "sglang")
@@ -159,7 +177,7 @@ def _cites(fact: Fact | None, at: str) -> tuple[Cite, ...]:
 
 def put_together(facts: Sequence[Fact]) -> tuple[Served, ...]:
     """Every server among the facts, and drafters and targets that belong to none."""
-    processes = [fact for fact in facts if isinstance(fact, ServerProcess)]
+    processes = _processes(facts)
     gpus = tuple(
         dict.fromkeys(
             [fact.value for fact in facts if isinstance(fact, Discovered) and fact.what == "gpu"]
@@ -188,7 +206,26 @@ def put_together(facts: Sequence[Fact]) -> tuple[Served, ...]:
         drafter, target = _config(facts, "drafter", ""), _config(facts, "target", "")
         if drafter is not None or target is not None:
             found.append(Served(drafter=drafter, target=target, version=_installed(facts), gpus=gpus))
-    return tuple(found)
+    lines = tuple(fact for fact in facts if isinstance(fact, SourceHit))
+    points = tuple(fact for fact in facts if isinstance(fact, CommitPoint)) if len(found) == 1 else ()
+    return tuple(replace(served, source_lines=lines, points=points) for served in found)
+
+
+def _processes(facts: Sequence[Fact]) -> list[ServerProcess]:
+    """The processes; what was collected here and there of one that is not known, as one."""
+    found = [fact for fact in facts if isinstance(fact, ServerProcess)]
+    parts = [process for process in found if not process.pid]
+    if len(parts) < 2:
+        return found
+    one = replace(
+        parts[0],
+        engine=next((part.engine for part in parts if part.engine), ""),
+        argv=next((part.argv for part in parts if part.argv), ()),
+        environment=tuple(sorted({pair[0]: pair for part in parts for pair in part.environment}.values())),
+        environment_seen=any(part.environment_seen for part in parts),
+        source=tuple(cite for part in parts for cite in part.source),
+    )
+    return [*(process for process in found if process.pid), one]
 
 
 def _of_process(
@@ -207,7 +244,7 @@ def _of_process(
     told = [resolved.version if resolved else "", process.version, *(state.version for state in states)]
     return Served(
         name=process.name,
-        engine=process.engine,
+        engine=process.engine or next((arg.engine for arg in args), ""),
         version=next((version for version in told if version), ""),
         process=process,
         given=_whole(args),

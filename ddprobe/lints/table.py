@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from ddprobe.lints import (
+    borrowing,
+    combinations,
+    depth,
     drafting,
     environment,
+    identities,
     kernels,
     launch,
     metrics,
+    mtp,
     pairing,
+    plausible,
+    pooling,
     positions,
+    rotation,
+    startup,
     taps,
     weights,
     windows,
@@ -19,6 +28,7 @@ from ddprobe.lints import (
 from ddprobe.lints.lint import Lint
 from ddprobe.lints.measured import Measured
 from ddprobe.lints.served import Served
+from ddprobe.lints.started import Started
 
 LINTS: tuple[Lint[Served], ...] = tuple(
     sorted(
@@ -34,6 +44,10 @@ LINTS: tuple[Lint[Served], ...] = tuple(
                 drafting,
                 kernels,
                 environment,
+                rotation,
+                mtp,
+                borrowing,
+                combinations,
             )
             for lint in subject.LINTS
         ),
@@ -42,8 +56,14 @@ LINTS: tuple[Lint[Served], ...] = tuple(
 )
 
 
-METRICS: tuple[Lint[Measured], ...] = metrics.LINTS
+METRICS: tuple[Lint[Measured], ...] = (
+    *metrics.LINTS,
+    *sorted((*identities.LINTS, *pooling.LINTS, *plausible.LINTS), key=lambda lint: lint.id),
+    *depth.LINTS,
+)
 """Those that judge what was measured."""
+STARTUP: tuple[Lint[Started], ...] = startup.LINTS
+"""Those that judge what logs tell of a start; some see what a lint above concludes, and have its id."""
 
 
 def describe() -> dict[str, str]:
@@ -53,7 +73,16 @@ def describe() -> dict[str, str]:
 
 def every() -> tuple[Lint[Any], ...]:
     """All of them, whatever they judge."""
-    return (*LINTS, *METRICS)
+    others: tuple[Lint[Any], ...] = (*LINTS, *METRICS)
+    own = {lint.id for lint in others}
+    return (*others, *(lint for lint in STARTUP if lint.id not in own))
+
+
+def named(word: str) -> tuple[Lint[Any], ...]:
+    """The lints of that id, or of that alias, whatever its case."""
+    wanted = word.upper()
+    exact = tuple(lint for lint in every() if lint.id.upper() == wanted)
+    return exact or tuple(lint for lint in every() if wanted in map(str.upper, lint.aliases))
 
 
 def find(id: str) -> Lint[Any] | None:

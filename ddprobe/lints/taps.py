@@ -30,6 +30,7 @@ _PAIR = "drafter and target"
     source="sglang 0.5.23 srt/speculative/dflash_utils.py:348-385, 668-690; sglang#37475, z-lab/dflash#156",
     subject="drafter",
     applies=blocks_on_sglang,
+    aliases=("L12",),
 )
 def taps_stated(served: Served) -> Judgement:
     config = drafter(served)
@@ -67,6 +68,7 @@ def taps_stated(served: Served) -> Judgement:
     source="sglang 0.5.23 srt/speculative/dflash_utils.py:566-585",
     subject=_PAIR,
     applies=drafts_blocks,
+    aliases=("L13",),
 )
 def taps_exist(served: Served) -> Judgement | None:
     config, other = drafter(served), target(served)
@@ -156,6 +158,7 @@ def taps_published(served: Served) -> Judgement | None:
     source="sglang 0.5.23 srt/model_executor/model_runner_components/spec_aux_hidden_state.py:236-245 (a warning only)",
     subject=_PAIR,
     applies=drafts_blocks,
+    aliases=("L16",),
 )
 def depth(served: Served) -> Judgement:
     config, other = drafter(served), target(served)
@@ -177,6 +180,7 @@ def depth(served: Served) -> Judgement:
     source="sglang 0.5.23 srt/models/dflash.py:948-978; safetensors header",
     subject=_PAIR,
     applies=drafts_blocks,
+    aliases=("L14",),
 )
 def fc_width(served: Served) -> Judgement:
     config = drafter(served)
@@ -200,4 +204,24 @@ def fc_width(served: Served) -> Judgement:
     return fine(f"fc.weight takes {inputs} = {count} taps × {width}", *cites)
 
 
-LINTS = (taps_stated, taps_exist, taps_rise, taps_published, depth, fc_width)
+@lint(
+    "DC13",
+    "no tap is the target's last layer",
+    source="sglang#39776: the last layer's state must be taken after the final norm; sglang#27924",
+    subject=_PAIR,
+    applies=drafts_blocks,
+    aliases=("L15",),
+)
+def last_layer(served: Served) -> Judgement | None:
+    config, layers = drafter(served), served.target_layers()
+    if not config.target_layer_ids or layers is None or max(config.target_layer_ids) != layers - 1:
+        return None
+    return warn(
+        f"target_layer_ids name the target's last layer ({layers - 1}): its state must be the one after the final norm",
+        "look in the installed model's source whether that layer is captured before or after its norm, and compare",
+        config_cite(config, "target_layer_ids"),
+        config_cite(served.target, "num_hidden_layers"),
+    )
+
+
+LINTS = (taps_stated, taps_exist, taps_rise, taps_published, depth, fc_width, last_layer)

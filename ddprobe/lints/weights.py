@@ -94,6 +94,7 @@ def _divide(query: int, keys: int, tp: int) -> bool:
     applies=lambda served: (
         served.drafter is not None and served.engine == "sglang" and bool(served.algorithm)
     ),
+    aliases=("L25",),
 )
 def quantization(served: Served) -> Judgement:
     config = drafter(served)

@@ -14,6 +14,7 @@ from ddprobe.lints.lint import (
     fine,
     lint,
     need,
+    note,
     unknown,
     warn,
 )
@@ -40,6 +41,7 @@ def _window_meant(config: ModelConfig) -> bool:
     "transformers 5.19 Qwen3Config.__post_init__",
     subject="drafter",
     applies=blocks_on_sglang,
+    aliases=("L07",),
 )
 def layer_types_stated(served: Served) -> Judgement:
     config = drafter(served)
@@ -71,6 +73,7 @@ def layer_types_stated(served: Served) -> Judgement:
     source="DFLASH layer_types since sglang 0.5.14 (sglang#27469); 0.5.12 srt/models/dflash.py has none",
     subject="drafter and engine",
     applies=lambda served: blocks_on_sglang(served) and served.engine == "sglang",
+    aliases=("L07",),
 )
 def layer_types_applied(served: Served) -> Judgement:
     config = drafter(served)
@@ -107,6 +110,7 @@ def layer_types_applied(served: Served) -> Judgement:
     "(use_sliding_window is false unless stated)",
     subject="drafter",
     applies=blocks_on_sglang,
+    aliases=("L08",),
 )
 def window_set(served: Served) -> Judgement:
     config = drafter(served)
@@ -254,6 +258,7 @@ def max_window_layers(served: Served) -> Judgement:
     source="z-lab/dflash#126: forcing full attention lowers the accept length",
     subject="drafter and launch",
     applies=blocks_on_sglang,
+    aliases=("L07",),
 )
 def forced_full(served: Served) -> Judgement | None:
     config = drafter(served)
@@ -275,7 +280,45 @@ def forced_full(served: Served) -> Judgement | None:
     )
 
 
+_LONG = 8192
+"""Drafters are mostly trained on text of up to 4096 tokens."""
+_WINDOWS = ("speculative_draft_window_size", "speculative_dflash_draft_window_size")
+
+
+@lint(
+    "DC48",
+    "a drafter that looks at everything is served as far as it was trained",
+    source="vllm-project/speculators#684: full attention 2.30 at 2k and 1.09 at 16k, with a window 1.58 and 1.56; "
+    "deepseek-ai/DeepSpec#59 (training is capped at 4096)",
+    subject="drafter and launch",
+    applies=lambda served: (
+        served.drafter is not None
+        and served.arguments_known
+        and served.family in ("dflash", "dspark", "eagle")
+    ),
+    aliases=("L10",),
+)
+def far_beyond_training(served: Served) -> Judgement | None:
+    config = drafter(served)
+    types = config.layer_types or (FULL,) * (1 if config.sliding_window is None else 0)
+    context, origin, more = served.context()
+    if set(types) != {FULL} or context is None or context <= _LONG:
+        return None
+    if any(served.number(name) is not None for name in _WINDOWS):
+        return None
+    say = warn if served.family == "eagle" else note
+    return say(
+        f"every layer is full, and {origin} is more than {_LONG} tokens: a drafter trained on short text loses past the "
+        "length it was trained at",
+        "compare acceptance at 1k and at the length in question (commit-probe), with and without a draft window",
+        config_cite(config, "layer_types", "sliding_window"),
+        more,
+        context=context,
+    )
+
+
 LINTS = (
+    far_beyond_training,
     layer_types_stated,
     layer_types_applied,
     window_set,

@@ -15,8 +15,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-MAX_DEPTH = 256
-"""Deeper nesting is refused, so that nothing that walks the value can run out of stack."""
+from ddprobe.parsing import bounded_json
+from ddprobe.parsing.bounded_json import MAX_DEPTH
 
 
 class NotJson(ValueError):
@@ -49,9 +49,9 @@ def read(data: bytes) -> Document:
         return found
 
     try:
-        value = json.loads(text, object_pairs_hook=pairs)
+        value = bounded_json.loads(text, pairs)
         liberties: tuple[str, ...] = ()
-    except (ValueError, RecursionError):
+    except ValueError:
         twice.clear()
         value, liberties = _Reader(text, pairs).document()
     notes += liberties

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddprobe.parsing.config_fields import MAX_LIST, Fields, Scope, kind_of, plain
+from ddprobe.parsing.config_fields import LARGEST, MAX_LIST, Fields, Scope, kind_of, plain
 
 SECTIONS = ("llm_config", "language_config", "text_config")
 _LENGTHS = (
@@ -35,6 +35,8 @@ _ROPE_NUMBERS = (
 )
 _MAX_NOTES = 24
 _OWN_SECTIONS = ("dflash_config", "dspark_config", "eagle_config", "speculators_config")
+_IGNORED = ("ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers")
+_NEXTN = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", "n_predict")
 _EXTRA = (
     "sample_from_anchor",
     "sliding_window_non_causal",
@@ -143,6 +145,8 @@ class _Reader(Fields):
             "custom_code": isinstance(auto_map, Mapping) and "AutoConfig" in auto_map,
             "dtype": dtype.removeprefix("torch.")[:40] if isinstance(dtype, str) else "",
             "quantization": self._quantization(),
+            "quantization_ignore": self._quantization_ignore(),
+            "nextn_layers": self._nextn_layers(),
             "tie_word_embeddings": self.boolean("tie_word_embeddings"),
             **{name: self.integer(name) for name in integers},
         }
@@ -166,6 +170,26 @@ class _Reader(Fields):
             words.append(f"{bits} bit")
         return " ".join(words)[:80] or "a quantization_config without a method"
 
+    def _quantization_ignore(self) -> tuple[str, ...] | None:
+        scopes = (
+            self.section(self.top, "quantization_config"),
+            self.section(self.model, "quantization_config"),
+        )
+        for name in _IGNORED:
+            for section, path in scopes:
+                inner = section.get("quantization")
+                for found in (section, inner if isinstance(inner, Mapping) else {}):
+                    if isinstance(found.get(name), list):
+                        return self.texts([str(each) for each in found[name]], f"{path}.{name}")
+        return None
+
+    def _nextn_layers(self) -> int | None:
+        for name in _NEXTN:
+            value, path = self.find("nextn_layers", name)
+            if value is not None:
+                return self.as_int(value, path)
+        return None
+
     def attention(self) -> dict[str, Any]:
         """Layer types, windows, causality."""
         types, path = self.find("layer_types", "layer_types")
@@ -186,7 +210,7 @@ class _Reader(Fields):
         per_layer_type = bool(nested) and not named
         if per_layer_type:
             name = "full_attention" if "full_attention" in nested else next(iter(nested))
-            section, path = nested[name], f"{path}.{name}"
+            section, path = nested[name], f"{path}.{name[:100]}"
         own: Scope = (section, path)
         kind = self.text("rope_type", own, field="rope.kind")
         legacy = self.text("type", own, field="" if kind else "rope.kind")
@@ -205,6 +229,7 @@ class _Reader(Fields):
                 "original_max_position_embeddings", own, field="rope.original_max_position"
             ),
             "partial_rotary_factor": self.as_float(partial, partial_at),
+            "mrope_section": self.integers(*self.find("rope.mrope_section", "mrope_section", own)),
             "per_layer_type": per_layer_type,
         }
         for field, name in _ROPE_NUMBERS:
@@ -235,7 +260,8 @@ class _Reader(Fields):
         for name in _LENGTHS:
             length = self.integer(name, self.model, field="context_length")
             if length is not None:
-                return int(length * factor)
+                scaled = length * factor
+                return int(scaled) if abs(scaled) <= LARGEST else None
         return None
 
     def speculation(self) -> dict[str, Any]:

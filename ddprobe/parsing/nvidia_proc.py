@@ -19,13 +19,14 @@ DRIVER = Command(
     key="driver", argv=("grep", "-s", "-e", "NVRM", "/proc/driver/nvidia/version"), exits=(0, 1, 2)
 )
 
-_MODEL = re.compile(r"^/proc/driver/nvidia/gpus/([^/]+)/information:Model:\s*(.+?)\s*$", re.MULTILINE)
+_MODEL = re.compile(r"^/proc/driver/nvidia/gpus/([^/]+)/information:Model:(.*)$", re.MULTILINE)
 _DRIVER = re.compile(r"^NVRM version:.*?\b(\d+\.\d+(?:\.\d+)?)\b", re.MULTILINE)
 
 
 def models(text: str) -> tuple[str, ...]:
     """Each GPU's model in the order of their bus addresses, from the answer to `GPUS`."""
-    return tuple(model for _, model in sorted(_MODEL.findall(text)))
+    found = sorted((bus, model.strip()) for bus, model in _MODEL.findall(text))
+    return tuple(model for _, model in found if model)
 
 
 def driver(text: str) -> str:

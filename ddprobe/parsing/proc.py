@@ -11,14 +11,17 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-_PID_PATH = re.compile(r"/proc/(\d+)/")
+_PID_PATH = re.compile(r"/proc/(\d{1,9})/", re.ASCII)
+_ID = re.compile(r"-1\Z|\d{1,10}\Z", re.ASCII)
 _LINK = re.compile(r"^l\S+ +\d+ +(\S+) .*? (/proc/(?:\d+|self)/[\w/]+)(?: -> (.*))?$")
-_FOLDER = re.compile(r"^d\S+ +\d+ +(\S+) .* (/proc/\d+)$")
+_FOLDER = re.compile(r"^d\S+ +\d+ +(\S+) .* (/proc/\d{1,9})$", re.ASCII)
 _CONTAINER = re.compile(
     r"(?P<runtime>docker|libpod|cri-containerd|crio|containerd|kubepods)"
-    r"[^\n]*?(?P<id>[0-9a-f]{64}|[0-9a-f]{32})|/lxc(?:\.payload)?[./](?P<lxc>[^/\n]+)"
+    r"[^\n]{0,256}?(?P<id>[0-9a-f]{64}|[0-9a-f]{32})|/lxc(?:\.payload)?[./](?P<lxc>[^/\n]+)"
 )
 _RUNTIMES = {"libpod": "podman", "cri-containerd": "containerd", "crio": "cri-o", "kubepods": "kubernetes"}
+_DESCRIPTOR = re.compile(r"l\S+ +\d+ +\S+ +\S+ +\d+ .*? (\d{1,7}) -> (.+)$")
+_INPUT = re.compile(r"l\S+ +\d+ +\S+ +\S+ +\d+ .*? /proc/(\d{1,9})/fd/0 -> (.+)$")
 LISTEN = "0A"
 
 
@@ -73,8 +76,9 @@ def statuses(text: str) -> dict[int, Status]:
         if (pid := _PID_PATH.match(path)) and value.split():
             fields.setdefault(int(pid.group(1)), {})[name] = value.split()[0]
     return {
-        pid: Status(pid, int(found.get("PPid", "0")), int(found.get("Uid", "-1")))
+        pid: Status(pid, int(parent), int(uid))
         for pid, found in fields.items()
+        if _ID.match(parent := found.get("PPid", "0")) and _ID.match(uid := found.get("Uid", "-1"))
     }
 
 
@@ -100,7 +104,7 @@ def by_pid(text: str) -> dict[int, tuple[str, ...]]:
     """Lines by process, from `grep -H` (and its `-B`, whose context lines have a dash for the colon)."""
     found: dict[int, list[str]] = {}
     for line in text.split("\n"):
-        if match := re.match(r"/proc/(\d+|self)/[\w/]+[:-](.*)", line):
+        if match := re.match(r"/proc/(\d{1,9}|self)/[\w/]+[:-](.*)", line, re.ASCII):
             found.setdefault(int(match.group(1)) if match.group(1) != "self" else 0, []).append(
                 match.group(2)
             )
@@ -169,12 +173,33 @@ def sockets(text: str) -> dict[int, frozenset[int]]:
     found: dict[int, set[int]] = {}
     pid = None
     for line in text.split("\n"):
-        if heading := re.match(r"/proc/(\d+)/fd:$", line):
+        if heading := re.match(r"/proc/(\d{1,9})/fd:$", line):
             pid = int(heading.group(1))
             found[pid] = set()
-        elif pid is not None and (inode := re.search(r" -> socket:\[(\d+)\]$", line)):
+        elif pid is not None and (inode := re.search(r" -> socket:\[(\d{1,20})\]$", line)):
             found[pid].add(int(inode.group(1)))
     return {pid: frozenset(inodes) for pid, inodes in found.items()}
+
+
+def open_files(text: str) -> dict[int, dict[int, str]]:
+    """What each process's descriptors lead to, from `ls -l /dev/null /proc/41/fd`; sockets and pipes included.
+
+    l-wx------ 1 lab lab 64 Nov 30 12:00 2 -> /srv/logs/sglang.log
+    """
+    found: dict[int, dict[int, str]] = {}
+    pid = None
+    for line in text.split("\n"):
+        if heading := re.match(r"/proc/(\d{1,9})/fd:$", line):
+            pid = int(heading.group(1))
+            found.setdefault(pid, {})
+        elif pid is not None and (entry := _DESCRIPTOR.match(line)):
+            found[pid].setdefault(int(entry.group(1)), entry.group(2))
+    return found
+
+
+def standard_inputs(text: str) -> dict[int, str]:
+    """What each process reads as its standard input, from `ls -l -d /proc/[0-9]*/fd/0`."""
+    return {int(found.group(1)): found.group(2) for found in map(_INPUT.match, text.split("\n")) if found}
 
 
 def local_addresses(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,9 +5,10 @@ eight bytes, the header's length (little-endian) · {"fc.weight": {"dtype": "BF1
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
+
+from ddprobe.parsing import bounded_json
 
 MAX_HEADER = 8 * 1024 * 1024
 PREFIX = 8
@@ -44,8 +45,8 @@ def tensors(head: bytes) -> tuple[Tensor, ...]:
     if len(head) < PREFIX + size:
         raise NotSafetensors(f"was cut within its header ({len(head) - PREFIX} of {size} bytes)")
     try:
-        value = json.loads(head[PREFIX : PREFIX + size].decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        value = bounded_json.loads(head[PREFIX : PREFIX + size].decode("utf-8", "replace"))
+    except ValueError:
         raise NotSafetensors("is not a safetensors file: its header is not JSON") from None
     if not isinstance(value, dict):
         raise NotSafetensors("is not a safetensors file: its header is not an object")
@@ -55,5 +56,6 @@ def tensors(head: bytes) -> tuple[Tensor, ...]:
 def _tensor(name: str, entry: Any) -> Tensor:
     entry = entry if isinstance(entry, dict) else {}
     shape = entry.get("shape")
-    sizes = shape if isinstance(shape, list) and all(isinstance(size, int) for size in shape) else []
-    return Tensor(name, str(entry.get("dtype", "")), tuple(sizes))
+    sizes = shape if isinstance(shape, list) and all(type(size) is int for size in shape) else []
+    dtype = entry.get("dtype")
+    return Tensor(name, dtype if isinstance(dtype, str) else "", tuple(sizes))

@@ -8,11 +8,13 @@ Unknown flags are kept under their own name (dashes become underscores), so a ne
 
 from __future__ import annotations
 
-import json
 import re
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from ddprobe.parsing import bounded_json
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}\Z")
 _FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(\.\d*)?[eE][+-]?\d+)\Z")
@@ -39,9 +41,9 @@ class Dialect:
 def parse(words: tuple[str, ...], dialect: Dialect) -> dict[str, Any]:
     """Names and values in the order given; of a flag given twice, the last wins as it does for the server."""
     found: dict[str, Any] = {}
-    rest = list(words)
+    rest = deque(words)
     while rest:
-        word = rest.pop(0)
+        word = rest.popleft()
         if not _is_flag(word, dialect):
             if dialect.positional:
                 found.setdefault(dialect.positional, word)
@@ -55,13 +57,13 @@ def parse(words: tuple[str, ...], dialect: Dialect) -> dict[str, Any]:
         elif name in dialect.many:
             values = []
             while rest and not _is_flag(rest[0], dialect):
-                values.append(value_of(name, rest.pop(0), dialect))
+                values.append(value_of(name, rest.popleft(), dialect))
             found[name] = tuple(values)
         elif negated or dialect.switches.match(name) or not rest or _is_flag(rest[0], dialect):
             found.pop(name.removeprefix("no_"), None)
             found[name.removeprefix("no_") if negated else name] = not negated
         else:
-            found[name] = value_of(name, rest.pop(0), dialect)
+            found[name] = value_of(name, rest.popleft(), dialect)
     return found
 
 
@@ -81,7 +83,7 @@ def value_of(name: str, word: str, dialect: Dialect) -> Any:
         return float(word)
     if word[:1] in "{[" and word[-1:] in "}]":
         try:
-            return json.loads(word)
-        except (ValueError, RecursionError):
+            return bounded_json.loads(word)
+        except ValueError:
             return word
     return {"true": True, "false": False}.get(word.lower(), word)

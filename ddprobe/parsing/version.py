@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 _VERSION = re.compile(
-    r"v?(?P<release>\d+(?:\.\d+){1,3})"
+    r"v?(?P<release>\d{1,9}(?:\.\d{1,9}){1,3})"
     r"(?P<pre>[-_.]?(?:a|b|c|rc|alpha|beta|pre|preview)[-_.]?\d*)?"
     r"(?P<post>[-_.]?(?:post|rev|r)[-_.]?\d*)?"
     r"(?P<dev>[-_.]?dev[-_.]?\d*)?"

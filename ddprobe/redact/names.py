@@ -71,7 +71,7 @@ def is_secret(name: str) -> bool:
 
 _KEPT_PREFIXES = (
     "SGLANG_", "SGL_", "VLLM_", "LLAMA_ARG_", "GGML_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_", "NVIDIA_", "NVSHMEM_",
-    "TORCH", "PYTORCH_", "TRITON_", "FLASHINFER_", "DEEPEP_", "DG_", "OMP_", "MKL_", "UCX_", "GLOO_", "LC_",
+    "TORCH", "PYTORCH_", "TRITON_", "FLASHINFER_", "DEEPEP_", "DG_", "OPTION_", "SM_VLLM_", "OMP_", "MKL_", "UCX_", "GLOO_", "LC_",
 )  # fmt: skip
 _KEPT_NAMES = frozenset(
     "HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HUB_OFFLINE TRANSFORMERS_CACHE TRANSFORMERS_OFFLINE "

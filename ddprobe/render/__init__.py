@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from ddprobe import reportjson
 from ddprobe.blocks import Block, Code, Pairs, Paragraph
-from ddprobe.model import Fact, Finding, Outcome, Report, StepRecord, Verdict
+from ddprobe.facts.files import AGAIN, FILES
+from ddprobe.model import Fact, Finding, Hypothesis, Outcome, Report, StepRecord, Verdict
+from ddprobe.render import evidencefiles
 from ddprobe.verdicts import words
 
 LAB = "LAB: a simulated host inside this process. Nothing here was measured on real hardware."
@@ -68,7 +70,7 @@ def steps(report: Report) -> tuple[StepView, ...]:
     unreachable = {host.name for host in report.hosts if host.error}
     said = {(f.host, f.step, f"{f.subject}: {f.summary}") for f in report.findings}
     views: dict[str, dict[tuple[Block, ...], StepView]] = {}
-    for step in report.steps:
+    for step in evidencefiles.folded(report.steps):
         if step.status == "not_run" and step.host in unreachable:
             continue
         shown = blocks(step)
@@ -88,6 +90,8 @@ def blocks(step: StepRecord) -> tuple[Block, ...]:
     foreign = tuple(fact for fact in step.facts if isinstance(fact, reportjson.ForeignFact))
     if not step.probe or step.status == "not_run":
         return ()
+    if step.probe in (FILES, AGAIN):
+        return tuple(evidencefiles.blocks(known))
     try:
         shown = tuple(reportjson.probe_of(step).show(known))
     except Exception as error:
@@ -194,6 +198,23 @@ def verdict_parts(verdict: Verdict) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def causes(sentences: Sequence[str]) -> str:
     """What was ruled out, without by what: `hard text, the prefix cache`."""
     return "; ".join(dict.fromkeys(line(one).partition(": ")[0] for one in sentences))
+
+
+# --- hypotheses ------------------------------------------------------------------------------------------------
+
+STATUSES = ("supported", "refuted", "untested")
+
+
+def ledgers(report: Report) -> tuple[tuple[str, tuple[Hypothesis, ...]], ...]:
+    """Each host that has a ledger, with its hypotheses: what is supported first."""
+    found: dict[str, list[Hypothesis]] = {}
+    for one in report.hypotheses:
+        found.setdefault(one.host, []).append(one)
+    return tuple((host, tuple(sorted(ledger, key=_status_rank))) for host, ledger in found.items())
+
+
+def _status_rank(one: Hypothesis) -> int:
+    return STATUSES.index(one.status) if one.status in STATUSES else len(STATUSES)
 
 
 # --- the run in words --------------------------------------------------------------------------------------

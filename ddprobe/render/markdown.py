@@ -32,6 +32,7 @@ def _report(report: Report) -> Iterator[str]:
     yield ""
     for verdict in report.verdicts:
         yield from _verdict(verdict, several=len(report.hosts) > 1)
+    yield from _hypotheses(report)
     yield from _findings(report)
     for step in render.steps(report):
         yield f"## {escape(step.id)} · {escape(render.together(step.hosts))}"
@@ -72,6 +73,17 @@ def _verdict(verdict: Verdict, several: bool) -> Iterator[str]:
         more = len(verdict.cites) - len(places)
         yield f"see {', '.join(places)}" + (f" and {more} more in report.json" if more else "")
     yield ""
+
+
+def _hypotheses(report: Report) -> Iterator[str]:
+    for host, ledger in render.ledgers(report):
+        yield f"## Hypotheses on {escape(host)}" if len(report.hosts) > 1 and host else "## Hypotheses"
+        yield ""
+        yield from _row(("hypothesis", "status", "by what"))
+        yield "|---|---|---|"
+        for one in ledger:
+            yield from _row((one.text, one.status, one.evidence))
+        yield ""
 
 
 def _findings(report: Report) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from ddprobe import render
 from ddprobe.blocks import Block, Paragraph
 from ddprobe.model import Finding, HostRecord, Outcome, Report
-from ddprobe.render import StepView, verdictbox
+from ddprobe.render import StepView, ledger, verdictbox
 from ddprobe.render.drawing import MARKS, console_for, draw_block, hanging, plain, put, say
 from ddprobe.render.progress import progress
 
@@ -37,7 +37,7 @@ def show(
     width: int | None = None,
     file: TextIO | None = None,
 ) -> None:
-    """Draw the report: what each step shows, what was found, hosts in trouble, the verdicts, where it is kept, how it ended.
+    """Draw the report: what each step shows, what was found, hosts in trouble, the hypotheses, the verdicts, where it is kept, how it ended.
 
     The verdicts come late, since that is where the eye is when the run is over. Quiet, only what needs a look and the
     last line.
@@ -50,6 +50,8 @@ def show(
     _steps(console, steps)
     _findings(console, report, steps, verbose, quiet)
     _hosts(console, report, verbose, quiet)
+    if not quiet:
+        ledger.draw(console, report, verbose)
     verdictbox.draw(console, report, verbose, quiet)
     _ending(console, report, folder, quiet)
 

@@ -14,7 +14,7 @@ front, no two that differ in case alone.
 """
 
 from ddprobe.store.files import EVENTS, MANIFEST, NOT_REACHED, PAGE, REPORT, artefact_path, safe_name
-from ddprobe.store.reading import ReportSummary, evidence, known_host, list_reports, load
+from ddprobe.store.reading import ReportSummary, evidence, inside, known_host, list_reports, load
 from ddprobe.store.writing import ELSEWHERE, ReportWriter
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "ReportWriter",
     "artefact_path",
     "evidence",
+    "inside",
     "known_host",
     "list_reports",
     "load",

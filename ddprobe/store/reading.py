@@ -148,8 +148,8 @@ def known_host(folder: Path, name: str) -> Host:
 
 
 def _result(folder: Path, artefact: Artefact) -> Result:
-    files = {part: _inside(folder, path).read_bytes() for part, path in artefact.files}
-    about = _inside(folder, artefact.files[0][1].rpartition(".")[0] + ".json").read_bytes()
+    files = {part: inside(folder, path).read_bytes() for part, path in artefact.files}
+    about = inside(folder, artefact.files[0][1].rpartition(".")[0] + ".json").read_bytes()
     asked = json.loads(about)["asked"]
     road: dict[str, Any] = {
         "started": artefact.started,
@@ -186,7 +186,7 @@ def _without(asked: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in asked.items() if key != name}
 
 
-def _inside(folder: Path, path: str) -> Path:
+def inside(folder: Path, path: str) -> Path:
     """A file of the report; a report that somebody sent may name others."""
     found = (folder / path).resolve()
     if not found.is_relative_to(folder.resolve()):

@@ -95,6 +95,37 @@ class ReportWriter:
             self._stored.setdefault((host, step), []).append(artefact)
         self._event("answer", host=host, step=step, artefact=artefact)
 
+    def file(
+        self, host: str, name: str, data: bytes, *, about: str, size: int, cut: bool = False
+    ) -> Artefact:
+        """Keep a file that was given: `evidence/<host>/NN-<name>`. `cut`: `data` is not all of its `size` bytes."""
+        with self._lock:
+            folder = self._folder_name("evidence", host)
+            number = self._numbers[host, ""] = self._numbers.get((host, ""), 0) + 1
+        path = f"{folder}/{number:02}-{safe_name(name)}"
+        kept = Artefact(
+            key=name, question=about, kind="file", files=(("file", path),), size=size, truncated=cut
+        )
+        with self._tried():
+            for inside in ("evidence", folder):
+                (self.folder / inside).mkdir(mode=0o700, exist_ok=True)
+            self._write(path, data)
+        self._event("answer", host=host, step=name, artefact=kept)
+        return kept
+
+    def adopt(self, host: str, step: str, artefact: Artefact, read: Callable[[str], bytes]) -> None:
+        """Keep an answer of another report under the paths that it has there; one whose place is taken is left out."""
+        stem = artefact.files[0][1].rpartition(".")[0]
+        paths = [path for _, path in artefact.files] + ([] if artefact.kind == "file" else [f"{stem}.json"])
+        if any((self.folder / path).exists() for path in paths):
+            return
+        with self._tried():
+            for path in paths:
+                for parent in reversed(Path(path).parents[:-1]):
+                    (self.folder / parent).mkdir(mode=0o700, exist_ok=True)
+                self._write(path, read(path))
+        self._event("answer", host=host, step=step, artefact=artefact)
+
     def artefact_path(self, host: str, step: str, key: str) -> str:
         """The main evidence file of the last answer under this key, relative to the folder; else the key itself."""
         return artefact_path(self._stored.get((host, step), ()), key)

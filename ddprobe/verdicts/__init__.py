@@ -10,13 +10,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from ddprobe.model import Fact, Finding, Verdict
+from ddprobe.model import Fact, Finding, Hypothesis, Verdict
 from ddprobe.verdicts import (
     attention_kernel_bottleneck,
     cache_state_bug,
+    collected,
     drafter_dead,
     gpu_state,
     healthy,
+    hypotheses,
     inconclusive,
     long_context_bug,
     long_context_decay,
@@ -54,15 +56,42 @@ def judge(
     Empty without evidence of a commit probe; where there is some, and no verdict, it is `inconclusive`.
     """
     case = Case(tuple(facts), tuple(findings), gpu_bandwidth)
-    if case.setup is None or case.setup.planned_only or not (case.points or case.requests):
+    if not _probed(case):
         return ()
     found = _rulings(case)
     if not found:
         found = [healthy.judge(case) if _comparable(case) else None]
-    ranked = sorted(
-        (r for r in found if r is not None), key=lambda ruling: (not ruling.voids, -ruling.explains)
-    )
-    return tuple(_plain(ruling.verdict) for ruling in ranked or [inconclusive.judge(case)])
+    return _ranked([ruling for ruling in found if ruling is not None] or [inconclusive.judge(case)])
+
+
+def judge_collected(
+    facts: Sequence[Fact], findings: Sequence[Finding], gpu_bandwidth: float | None = None
+) -> tuple[Verdict, ...]:
+    """The verdicts on evidence that somebody collected: never none. Where a commit probe is among it, its rules count."""
+    case = Case(tuple(facts), tuple(findings), gpu_bandwidth)
+    if _probed(case):
+        return judge(facts, findings, gpu_bandwidth)
+    return _ranked(collected.judge(case))
+
+
+def ledger(
+    facts: Sequence[Fact],
+    findings: Sequence[Finding],
+    found: Sequence[Verdict],
+    gpu_bandwidth: float | None = None,
+) -> tuple[Hypothesis, ...]:
+    """What the evidence says of each hypothesis; none where there is no verdict."""
+    return hypotheses.ledger(Case(tuple(facts), tuple(findings), gpu_bandwidth), found)
+
+
+def _probed(case: Case) -> bool:
+    """Whether a commit probe sent requests."""
+    return case.setup is not None and not case.setup.planned_only and bool(case.points or case.requests)
+
+
+def _ranked(found: Iterable[Ruling]) -> tuple[Verdict, ...]:
+    ranked = sorted(found, key=lambda ruling: (not ruling.voids, -ruling.explains))
+    return tuple(_plain(ruling.verdict) for ruling in ranked)
 
 
 def _rulings(case: Case) -> list[Ruling | None]:

@@ -31,6 +31,12 @@ def judge(case: Case) -> Ruling | None:
         reasons.append(f"the second one took {max(known)} tokens of its prompt from the cache")
     if gained:
         reasons.append("the cached one does better: something of the first request is replayed as a draft")
+    fresh = [
+        p
+        for p in case.points
+        if p.arm.startswith(f"{check.arm} #") and p.context_tokens == check.context_tokens
+    ]
+    reasons += [f"a fresh prompt of the same kind commits {words.number(point)}" for point in fresh[:1]]
     return Ruling(
         Verdict(
             name="cache_state_bug",

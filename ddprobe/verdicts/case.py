@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ddprobe.facts import (
+    Acceptance,
     Claim,
     CommitCheck,
     CommitPoint,
     CommitRequest,
     CommitSetup,
+    DecodeSeries,
+    LogEvent,
     ModelConfig,
     ServerArgs,
     ServerProcess,
@@ -79,6 +82,19 @@ class Case:
     def processes(self) -> tuple[ServerProcess, ...]:
         return tuple(self._of(ServerProcess))
 
+    @functools.cached_property
+    def stated(self) -> tuple[Acceptance, ...]:
+        """Acceptance figures that logs, counters and tools state."""
+        return tuple(self._of(Acceptance))
+
+    @functools.cached_property
+    def logs(self) -> tuple[DecodeSeries, ...]:
+        return tuple(self._of(DecodeSeries))
+
+    @functools.cached_property
+    def events(self) -> tuple[LogEvent, ...]:
+        return tuple(self._of(LogEvent))
+
     def arm(self, name: str) -> tuple[CommitPoint, ...]:
         """The points of every script of that arm, by context."""
         return tuple(p for p in self.points if p.arm == name or p.arm.startswith(f"{name} "))
@@ -117,6 +133,10 @@ class Case:
             and finding.outcome is outcome
             and not any(finding.subject.endswith(f" of {other}") for other in others)
         )
+
+    def every(self, kind: type[F]) -> tuple[F, ...]:
+        """All facts of that kind, in their order."""
+        return tuple(self._of(kind))
 
     def _of(self, kind: type[F]) -> Iterable[F]:
         return (fact for fact in self.facts if isinstance(fact, kind))

@@ -15,7 +15,12 @@ def excluded(case: Case, *but: str) -> tuple[str, ...]:
     """One sentence for each other explanation that the evidence excludes."""
     if case.setup is not None and case.setup.drafter == "lookup":
         but += OF_A_DRAFTER
-    told = {
+    return tuple(text for name, text in by_name(case).items() if text and name not in but)
+
+
+def by_name(case: Case) -> dict[str, str]:
+    """Each explanation that measurements can exclude, with the sentence that excludes it; empty where they do not."""
+    return {
         "drafter_dead": _dead(case),
         "long_context_bug": _position(case),
         "far_kv": _far(case),
@@ -26,7 +31,6 @@ def excluded(case: Case, *but: str) -> tuple[str, ...]:
         if standing.no_simulation_seen(case)
         else "",
     }
-    return tuple(text for name, text in told.items() if text and name not in but)
 
 
 def _dead(case: Case) -> str:

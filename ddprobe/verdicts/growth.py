@@ -110,23 +110,23 @@ class Growth:
 
 def growth(case: Case) -> Growth | None:
     """How the step time grows; None where it does not, or is known at one length only."""
-    points = _ladder(case)
+    points = timed(case)
     if len(points) < 2:
         return None
-    found = Growth(points, _roofline(case), tuple(_missing(case, points)))
+    found = Growth(points, roofline(case), tuple(_missing(case, points)))
     return found if found.ratio >= thresholds.GROWTH and _apart(found.short, found.long) else None
 
 
-def _ladder(case: Case) -> tuple[CommitPoint, ...]:
+def timed(case: Case) -> tuple[CommitPoint, ...]:
     """The text with step times at the most lengths; repeated text where several have as many."""
-    timed: dict[str, list[CommitPoint]] = {}
+    by_arm: dict[str, list[CommitPoint]] = {}
     for point in case.points:
         if point.step_ms and point.timed_steps >= thresholds.MIN_TIMED_STEPS and point.context_tokens:
-            timed.setdefault(point.arm, []).append(point)
-    if not timed:
+            by_arm.setdefault(point.arm, []).append(point)
+    if not by_arm:
         return ()
-    best = min(timed, key=lambda arm: (-len(timed[arm]), arm_of(arm) not in EASY, arm))
-    return tuple(sorted(timed[best], key=lambda point: point.context_tokens))
+    best = min(by_arm, key=lambda arm: (-len(by_arm[arm]), arm_of(arm) not in EASY, arm))
+    return tuple(sorted(by_arm[best], key=lambda point: point.context_tokens))
 
 
 def _apart(short: CommitPoint, long: CommitPoint) -> bool:
@@ -163,7 +163,7 @@ def five(shortest: int, longest: int) -> list[int]:
 # --- the roofline -----------------------------------------------------------------------------------------
 
 
-def _roofline(case: Case) -> Roofline | None:
+def roofline(case: Case) -> Roofline | None:
     """None without the target's configuration, and on a processor that is no GPU."""
     config = case.config("target")
     size = _kv_bytes(case, config) if config is not None and not _on_cpu(case) else None

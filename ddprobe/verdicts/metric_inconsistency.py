@@ -147,7 +147,7 @@ def _beside_depth(claim: Claim, claims: list[Claim]) -> str:
     """Commit is accepted depth + 1, over the same window."""
     if claim.what not in LENGTHS:
         return ""
-    depths = [c for c in claims if c.what == "accepted depth" and c.window == claim.window]
+    depths = [c for c in claims if (c.what, c.window, c.run) == ("accepted depth", claim.window, claim.run)]
     for depth in depths:
         if abs(claim.value - (1 + depth.value)) > thresholds.CLAIM * (1 + depth.value) + thresholds.ROUNDED:
             return (

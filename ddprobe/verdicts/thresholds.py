@@ -61,6 +61,36 @@ CLAIM = 0.10
 ROUNDED = 0.02
 """A figure printed with two decimals differs by no more than that from what it stands for."""
 
+# --- points from others: bare means, without intervals ---------------------------------------------------
+# Starting values from a few dozen public figures, most of them on one text each. A share is (mean - 1) / (ceiling - 1).
+
+ALIVE_SHARE = 0.5
+"""Share of the drafts of repeated text from which a drafter works: figures of live ones stand between 0.53 and 1."""
+HALVED = 0.5
+"""Repeated text that keeps less than this part of its share at a greater length has collapsed (0.73 to 0.13, 1.0 to 0)."""
+LEVEL = 0.9
+"""Repeated text that keeps this part of its share at every length is level."""
+BESIDE = 0.5
+"""Another text below this part of repeated text's mean is hard beside it (1.94 against 7.6; 4.75 against 15.4)."""
+NOTHING_RIGHT = 1.05
+"""A mean at or below it on text that nobody knows: the first draft is right in one step of twenty at most, and even hard
+text gives 1.1 to 1.6. Public dead heads print 1.00 to 1.05 (vllm#55605, sglang#22315)."""
+NOTHING_AT_BEST = 1.2
+"""The highest single line of a log whose mean is that low: a line is a window of a few dozen steps, and jumps."""
+SAME_RUN = 0.05
+"""Two counts of verify steps this close are of one run."""
+LIVING_FIRST = 0.3
+"""Acceptance of the first position that a living drafter reaches on ordinary text (0.6 at 9 % overall, AEON#6)."""
+SLOWER = 2.0
+"""Step time at the longest length over that at the shortest from which it is an attention kernel's, on points without
+spread (7.84 to 32.28 ms by 32k, omlx#2127; 6.5 times at 128k, sglang#39316)."""
+LOG_LENGTHS = 3
+"""Ranges of context that a decode log must show before its throughput says something of a slope."""
+LOG_LINES = 2
+"""Log lines that an acceptance figure needs: each is a window of 40 steps, or of ten seconds."""
+UNGRAPHED = 1.5
+"""Step time without CUDA graphs over that with them, at like contexts, from which launches are what is waited for."""
+
 # --- time -------------------------------------------------------------------------------------------------
 
 DRIFT = 0.10

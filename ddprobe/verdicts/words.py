@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from ddprobe.facts import CommitPoint
-from ddprobe.model import Cite, Fact
+from ddprobe.model import Cite, Fact, Verdict
 from ddprobe.parsing import sizes
 from ddprobe.verdicts.case import Case
 
@@ -88,6 +88,11 @@ def _ms(value: float | None) -> str:
 def short(value: float) -> str:
     """Three digits, and never a power of ten: `7.76`, `1030`."""
     return f"{value:.3g}" if 0.001 <= abs(value) < 999.5 or not value else f"{value:.0f}"
+
+
+def titled(verdict: Verdict) -> str:
+    """`long_context_bug (rope_position)`."""
+    return verdict.name + (f" ({verdict.kind})" if verdict.kind else "")
 
 
 def listed(names: Sequence[str]) -> str:

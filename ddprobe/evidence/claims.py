@@ -1,0 +1,107 @@
+"""What somebody says in prose: numbers taken as claims, and as nothing more.
+
+    20-25 tok/s with 5.9-6.1 accepted per step      throughput 20 and 25, accepted per step 5.9 and 6.1
+    the accept rate: 0.33 on the old one, 0.65 …    accept rate 0.33 and 0.65
+    average draft acceptance is 9%                  accept rate 0.09
+
+Only sentences are read: a log, a configuration or code is full of numbers that nobody claims.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ddprobe.evidence.document import Document, Found
+from ddprobe.facts import Claim
+from ddprobe.model import Cite
+
+STATEMENT = "a statement in text"
+"""The origin of what a person says: a reason to look, and no measurement."""
+LONGEST = 32 * 1024
+MOST_LINES = 200
+MOST = 64
+
+_NUMBER = r"(?<![\w.])(\d{1,6}(?:\.\d{1,6})?)"
+_RANGE = _NUMBER + r"(?:\s?(?:-|–|to|\.\.)\s?(\d{1,6}(?:\.\d{1,6})?))?"
+_SPEED = re.compile(_RANGE + r"\s*(?:tok(?:en)?s?/s(?:ec)?|t/s|tokens? per second|tps)\b", re.IGNORECASE)
+_PER_STEP = re.compile(
+    _RANGE + r"\s*(?:(?:tokens?|drafts?)\s+)?(?:are\s+)?accepted\s*(?:tokens?\s*)?(?:/|per|a)\s*step",
+    re.IGNORECASE,
+)
+_COMMITTED = re.compile(
+    _RANGE + r"\s*(?:tok(?:en)?s?\s*(?:/|per|a)\s*step|committed\s*(?:/|per|a)\s*step)", re.IGNORECASE
+)
+_LENGTH = re.compile(
+    r"(?:accept(?:ance|ed)?|commit)[ _]len(?:gth)?\s*(?:of|is|was|=|:|at|near|about|stays at)?\s*" + _RANGE,
+    re.IGNORECASE,
+)
+_ABOUT_RATE = re.compile(r"accept(?:ance|ed)?[ _-]?(?:rate|ratio)|acceptance(?![ _]len)", re.IGNORECASE)
+_SHARE = re.compile(r"(?<![\w.])(0?\.\d{1,4}|[01]\.\d{1,4}|\d{1,3}(?:\.\d{1,2})?\s?%)(?![\w])")
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,2})?)\s?(?:-|–|to)\s?(\d{1,3}(?:\.\d{1,2})?)\s?%")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
+_NO_PROSE = re.compile(
+    r"^\s*(?:[\[{}\]<|#>$+\\]|\(\w+ pid=|\d{4}-\d\d-\d\d|\d+\.\d\d\.\d{3}|\w+\s*[=:]\s*\S+$|[A-Z_]{4,}=|import |def |from |[\w.-]+:\d+:)"
+)
+_WORD = re.compile(r"(?<!\w)[A-Za-z']{2,}(?!\w)")
+_LEAST_WORDS = 4
+
+
+def recognise(document: Document, sample: str) -> Found | None:
+    """The figures that its sentences state; None when it holds no sentence with one."""
+    if "\x00" in sample or len(sample) >= LONGEST or sample.count("\n") > MOST_LINES:
+        return None
+    if sample.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+        return None
+    found: list[Claim] = []
+    for number, line in enumerate(sample.split("\n"), 1):
+        if not _is_prose(line):
+            continue
+        for sentence in _SENTENCE.split(line[:4000]):
+            found += _claims(sentence, Cite(document.key, f"line {number}"))
+    if not found:
+        return None
+    claims = tuple(dict.fromkeys(found))[:MOST]
+    return Found(f"text with {len(claims)} stated figure{'s' if len(claims) > 1 else ''}", claims)
+
+
+def _is_prose(line: str) -> bool:
+    return not _NO_PROSE.match(line) and "{" not in line and len(_WORD.findall(line[:4000])) >= _LEAST_WORDS
+
+
+def _claims(sentence: str, cite: Cite) -> Iterator[Claim]:
+    for what, pattern in (
+        ("throughput", _SPEED),
+        ("accepted per step", _PER_STEP),
+        ("commit length", _COMMITTED),
+        ("accept length", _LENGTH),
+    ):
+        for found in pattern.finditer(sentence):
+            for value in _ends(found.group(1), found.group(2)):
+                yield _claim(what, value, cite)
+    if _ABOUT_RATE.search(sentence):
+        for value in _rates(sentence):
+            yield _claim("accept rate", value, cite)
+
+
+def _ends(low: str, high: str | None) -> Iterator[float]:
+    """The number, or both ends of the range."""
+    yield float(low)
+    if high is not None:
+        yield float(high)
+
+
+def _rates(sentence: str) -> Iterator[float]:
+    """Shares in a sentence about an accept rate: decimals up to 1 and percentages."""
+    for pattern in (_SPEED, _PER_STEP, _COMMITTED, _LENGTH):
+        sentence = pattern.sub(" ", sentence)
+    for found in _PERCENT.finditer(sentence):
+        yield from (float(end) / 100 for end in found.groups() if float(end) <= 100)
+    for cell in _SHARE.findall(_PERCENT.sub(" ", sentence)):
+        value = float(cell.rstrip("% ")) / 100 if "%" in cell else float(cell)
+        if value <= 1:
+            yield value
+
+
+def _claim(what: str, value: float, cite: Cite) -> Claim:
+    return Claim(what=what, value=value, origin=STATEMENT, source=(cite,))

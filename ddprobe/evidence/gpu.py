@@ -1,0 +1,143 @@
+"""`nvidia-smi`: its CSV (`--query-gpu=… --format=csv`) and its table."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+
+from ddprobe.evidence.document import Document, Found
+from ddprobe.facts import GpuSample
+from ddprobe.model import Cite
+
+MOST = 5000
+"""Samples taken; a longer log of them is read no further."""
+
+_HEADER = re.compile(
+    r"^\s*(index|timestamp|name|uuid|pci\.|utilization\.|memory\.|power\.|clocks|temperature)"
+)
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_TABLE = re.compile(r"^\|\s+(\d+)\s+(\S.*?)\s+(On|Off|N/A)\s+\|", re.MULTILINE)
+_USAGE = re.compile(
+    r"\|\s*\S+\s+(?P<temp>\d+)C\s+\S+\s+(?P<power>\d+|N/A)W?\s*/\s*(?P<limit>\d+|N/A)W?\s*\|"
+    r"\s*(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB\s*\|\s*(?P<busy>\d+)%"
+)
+_FIELDS: Mapping[str, str] = {
+    "utilization.gpu": "utilization",
+    "utilization.memory": "memory_utilization",
+    "memory.used": "memory_used_mib",
+    "memory.total": "memory_total_mib",
+    "power.draw": "power_w",
+    "power.draw.instant": "power_w",
+    "power.limit": "power_limit_w",
+    "temperature.gpu": "temperature_c",
+    "clocks.sm": "sm_clock_mhz",
+    "clocks.current.sm": "sm_clock_mhz",
+    "clocks.max.sm": "sm_clock_max_mhz",
+}
+_REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.(\w+)")
+_BITS = {
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+}
+_NO_FAULT = frozenset({"active", "supported", "gpu_idle", "applications_clocks_setting", "sync_boost"})
+
+
+def recognise(document: Document, sample: str) -> Found | None:
+    """GPUs at one or many moments; None when the document is neither form of nvidia-smi's output."""
+    found = tuple(_table(document.key, sample)) if "NVIDIA-SMI" in sample else ()
+    if not found and _looks_like_csv(sample):
+        found = tuple(_csv(document))
+    if not found:
+        return None
+    return Found(f"nvidia-smi, {len(found)} sample{'s' if len(found) > 1 else ''}", found)
+
+
+def _looks_like_csv(sample: str) -> bool:
+    head = sample.lstrip("\ufeff \r\n").partition("\n")[0]
+    names = [_name(cell) for cell in head.split(",")]
+    return bool(_HEADER.match(head)) and len(names) > 1 and any(name in _FIELDS for name in names)
+
+
+def _name(cell: str) -> str:
+    """`utilization.gpu` of `utilization.gpu [%]`."""
+    return cell.strip().partition(" ")[0].lower()
+
+
+def _csv(document: Document) -> Iterator[GpuSample]:
+    names: list[str] = []
+    made = 0
+    for number, line in enumerate(document.lines(), 1):
+        if not line.strip() or made >= MOST:
+            continue
+        cells = next(csv.reader([line[:4000]], skipinitialspace=True), [])
+        if not names:
+            names = [_name(cell) for cell in cells]
+            continue
+        if len(cells) != len(names) or [_name(cell) for cell in cells] == names:
+            continue
+        made += 1
+        yield _row(dict(zip(names, cells, strict=True)), Cite(document.key, f"line {number}"))
+
+
+def _row(row: Mapping[str, str], cite: Cite) -> GpuSample:
+    numbers = {
+        field: value for name, field in _FIELDS.items() if (value := _number(row.get(name))) is not None
+    }
+    index = row.get("index", "").strip()
+    return GpuSample(
+        index=int(index) if index.isascii() and index.isdigit() and len(index) < 4 else None,
+        name=(row.get("name") or row.get("gpu_name") or "").strip()[:80],
+        moment=row.get("timestamp", "").strip()[:40],
+        throttled_by=_reasons(row),
+        source=(cite,),
+        **numbers,
+    )
+
+
+def _number(cell: str | None) -> float | None:
+    """The number before a unit; `[N/A]` is none."""
+    found = _NUMBER.match(cell.strip()) if cell else None
+    return float(found.group()) if found and len(found.group()) < 16 else None
+
+
+def _reasons(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Reasons that slow the clocks down; idle and clocks that were set are none."""
+    found = []
+    for name, cell in row.items():
+        reason = _REASON.match(name)
+        if reason and reason.group(1) == "active" and cell.strip().lower().startswith("0x"):
+            found += [said for bit, said in _BITS.items() if _hex(cell) & bit]
+        elif reason and reason.group(1) not in _NO_FAULT and cell.strip().lower() == "active":
+            found.append(reason.group(1))
+    return tuple(dict.fromkeys(found))
+
+
+def _hex(cell: str) -> int:
+    try:
+        return int(cell.strip()[:20], 16)
+    except ValueError:
+        return 0
+
+
+def _table(key: str, sample: str) -> Iterator[GpuSample]:
+    """Two lines of the table a GPU: its name, then its temperature, power, memory and use."""
+    for found in _TABLE.finditer(sample):
+        usage = _USAGE.search(sample, found.end(), found.end() + 400)
+        if usage is None:
+            continue
+        told = {name: _number(cell) for name, cell in usage.groupdict().items()}
+        yield GpuSample(
+            index=int(found.group(1)[:4]),
+            name=found.group(2)[:80],
+            utilization=told["busy"],
+            memory_used_mib=told["used"],
+            memory_total_mib=told["total"],
+            power_w=told["power"],
+            power_limit_w=told["limit"],
+            temperature_c=told["temp"],
+            source=(Cite(key, f"line {sample.count(chr(10), 0, found.start()) + 1}"),),
+        )

@@ -1,0 +1,190 @@
+"""Do drafts count for nothing, by points and logs of others?"""
+
+from __future__ import annotations
+
+from ddprobe.facts import Acceptance, CommitPoint
+from ddprobe.model import Finding, Verdict
+from ddprobe.verdicts import thresholds, words
+from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.collected import causes, figures
+from ddprobe.verdicts.collected.figures import Line, mean
+from ddprobe.verdicts.ruling import Ruling, weakest
+
+SHORTEST = 2 * thresholds.SHORT
+"""Longest context at which repeated text shows the drafter itself, where nobody chose the lengths."""
+
+
+def judge(case: Case) -> Ruling | None:
+    """Repeated text is not drafted even at a short length; or, without any, nothing at all is, in every log line."""
+    line = figures.easy(case)
+    if line is not None:
+        return _by_points(case, line)
+    return _by_logs(case)
+
+
+# --- points -----------------------------------------------------------------------------------------------
+
+
+def _by_points(case: Case, line: Line) -> Ruling | None:
+    point, share = line.short, line.share(line.short)
+    if point.context_tokens > SHORTEST:
+        return None
+    wired = causes.wiring(case)
+    dead = mean(point) <= thresholds.DEAD if share is None else share < thresholds.DEAD_SHARE
+    half = share is not None and not dead and share < thresholds.ALIVE_SHARE and bool(wired)
+    if not dead and not half:
+        return None
+    others = [other for ordinary in figures.ordinary(case) for other in ordinary.points]
+    better = [other for other in others if mean(other) > max(thresholds.DEAD, 2 * mean(point))]
+    if better and len(better) == len(others):
+        # The easiest text is worse than every other one: it was no easy text here, or the tables were mixed.
+        return None
+    reasons = [
+        f"{figures.told([point], line.ceiling)}: "
+        + (
+            "next to nothing on the easiest text there is"
+            if dead
+            else "alive, and far below what repeated text gives"
+        )
+    ]
+    longer = [p for p in line.points if p is not point]
+    if longer:
+        reasons.append(f"at greater lengths it is no better: {figures.told(longer[-1:], line.ceiling)}")
+    if others and not better:
+        best = max(others, key=lambda p: (mean(p), p.arm, p.context_tokens))
+        reasons.append(f"nor is any other text: {figures.told([best], line.ceiling)} at best")
+    if better:
+        reasons.append(
+            f"the same text is drafted elsewhere ({figures.told(better[:1], line.ceiling)}), so neither text nor model is "
+            "to blame"
+        )
+    reasons += [*_elsewhere(case, point), *_after_first(case)]
+    return _ruling(
+        case,
+        "" if dead else "miswired",
+        "medium" if not dead or better else figures.sure([point]),
+        reasons,
+        (point, *longer, *others),
+        wired,
+        _lost(line, point),
+        figures.few([point]),
+    )
+
+
+def _elsewhere(case: Case, point: CommitPoint) -> list[str]:
+    """That a log or tool shows drafts that are right: another stack, or another day."""
+    well = [f for f in figures.figures(case) if (f.commit or 0) > max(thresholds.HARD, 2 * mean(point))]
+    if not well:
+        return []
+    best = max(well, key=lambda figure: (figure.commit or 0, figure.origin))
+    return [
+        f"a reference does: {best.origin} states {best.commit:.2f} tokens per step in another run, so such a drafter can "
+        "work"
+    ]
+
+
+def _lost(line: Line, point: CommitPoint) -> float:
+    most = thresholds.ceiling_of(point, line.ceiling)
+    return max(1.0, thresholds.EXPECTED * most / mean(point)) if most else 2.0
+
+
+# --- logs -------------------------------------------------------------------------------------------------
+
+
+def _by_logs(case: Case) -> Ruling | None:
+    """Without repeated text: nothing right in any line, or next to nothing and an error that explains it."""
+    if figures.ordinary(case):
+        return None
+    every = figures.figures(case)
+    bins = [bin for log in case.logs for bin in figures.speaking(log)]
+    commits = [figure.commit or 0.0 for figure in every] + [bin.commit_high or 0.0 for bin in bins]
+    if not commits or not _enough(case, every):
+        return None
+    wired = causes.wiring(case)
+    most = figures.ceiling(case)
+    best = max(commits)
+    nothing = best <= thresholds.NOTHING_RIGHT or (
+        best <= thresholds.NOTHING_AT_BEST and bool(case.logs) and all(map(figures.gets_nothing, case.logs))
+    )
+    weak = most is not None and best < 1 + thresholds.DEAD_SHARE * (most - 1) and bool(wired)
+    if not (nothing or weak):
+        return None
+    scope = f" of {most}" if most else ""
+    reasons = [
+        f"no log line or counter shows more than {best:.2f}{scope} tokens per step"
+        + ("; even hard text gives 1.1 to 1.6" if nothing else ""),
+        *_after_first(case),
+    ]
+    return _ruling(
+        case,
+        "",
+        "medium" if nothing else "low",
+        reasons,
+        (*every, *case.logs),
+        wired,
+        thresholds.EXPECTED * most / best if most else 2.0,
+        ("repeated text at 1k: it alone excludes hard text for good",),
+    )
+
+
+def _enough(case: Case, every: tuple[Acceptance, ...]) -> bool:
+    steps = sum(figure.steps or 0 for figure in every)
+    lines = sum(bin.lines for log in case.logs for bin in figures.speaking(log))
+    return steps >= thresholds.MIN_STEPS or lines >= thresholds.LOG_LINES
+
+
+def _after_first(case: Case) -> list[str]:
+    """That only the first position of the draft is ever right."""
+    for figure in figures.figures(case):
+        shares = figure.per_position
+        if shares and len(shares) > 2 and shares[0] > 0 and not any(shares[1:]):
+            return [
+                f"the first draft is right in {shares[0]:.0%} of the steps and no later one ever: positions or masks within "
+                "the block are wrong"
+            ]
+    return []
+
+
+# --- words ------------------------------------------------------------------------------------------------
+
+
+def _ruling(
+    case: Case,
+    kind: str,
+    confidence: str,
+    reasons: list[str],
+    facts: tuple[CommitPoint | Acceptance | object, ...],
+    wired: tuple[Finding, ...],
+    explains: float,
+    few: tuple[str, ...],
+) -> Ruling:
+    from ddprobe.model import Fact
+
+    easy = figures.easy(case) is not None
+    missing = list(few)
+    if not wired:
+        missing += [
+            "the cause: the drafter's config.json, the names of its weights, and start-up lines on skipped or missing ones"
+        ]
+    return Ruling(
+        Verdict(
+            name="drafter_dead",
+            kind=kind,
+            confidence=weakest(confidence, "high"),
+            reasons=(*reasons, *causes.named(wired)),
+            cites=words.cites(*(fact for fact in facts if isinstance(fact, Fact))) + causes.cites(wired),
+            ruled_out=(
+                "hard text: repeated text is the easiest there is",
+                "context: it is so at the shortest length",
+            )
+            if easy
+            else ("switched-off speculation: drafts are made, and are not right",),
+            missing=tuple(missing),
+            next=(
+                *causes.advice(wired),
+                "check taps, mask token, RoPE and the weights that the start-up log skips (ddprobe inspect-config)",
+                "until it is found: switch speculation off, every draft costs and none counts",
+            ),
+        ),
+        explains=explains,
+    )

@@ -1,0 +1,237 @@
+"""Does the same text lose its drafts with length, by points and logs of others? A collapse is a bug, a slope a decay."""
+
+from __future__ import annotations
+
+from ddprobe.facts import CommitPoint, Limit
+from ddprobe.model import Finding, Verdict
+from ddprobe.parsing import sizes
+from ddprobe.verdicts import thresholds, words
+from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.collected import attention_kernel_bottleneck, causes, figures
+from ddprobe.verdicts.collected.figures import Line, mean
+from ddprobe.verdicts.long_context_bug import CONTROLS
+from ddprobe.verdicts.ruling import Ruling
+
+
+def judge(case: Case) -> Ruling | None:
+    """The verdict on repeated text that falls; on prose that falls while it holds; on a log that falls to nothing."""
+    line = figures.easy(case)
+    if line is None:
+        return _log_edge(case)
+    if len(line.points) < 2:
+        return None
+    first = line.share(line.short)
+    alive = mean(line.short) > thresholds.DEAD if first is None else first >= thresholds.ALIVE_SHARE
+    if not alive:
+        return None
+    if mean(line.worst) - 1 < thresholds.HALVED * (mean(line.short) - 1):
+        return _collapse(case, line)
+    if line.level:
+        return _prose(case, line)
+    # What is left fades; a dip that is made good at the longest length is no matter of length.
+    if mean(line.long) - 1 < thresholds.LEVEL * (mean(line.short) - 1):
+        return _decay(line, "on the easiest text there is", None)
+    return None
+
+
+# --- a collapse -------------------------------------------------------------------------------------------
+
+
+def _collapse(case: Case, line: Line) -> Ruling | None:
+    half = thresholds.HALVED * (mean(line.short) - 1)
+    place = next(n for n, point in enumerate(line.points) if mean(point) - 1 < half)
+    good, bad = line.points[place - 1], line.points[place]
+    if any(mean(point) - 1 >= thresholds.LEVEL * (mean(line.short) - 1) for point in line.points[place:]):
+        # A length beyond which all is well again is no limit on length.
+        return None
+    within = _within(case, good, bad)
+    found = causes.length(case)
+    shown = list(dict.fromkeys([line.short, good, bad, line.long]))
+    between = f"between {sizes.short(good.context_tokens)} and {sizes.short(bad.context_tokens)}"
+    reasons = [
+        f"{figures.told(shown, line.ceiling)}: the same text",
+        f"it is lost {between}"
+        + (f"; within it lies {words.listed([_named(limit) for limit in within])}" if within else ""),
+        *([f"{flat}: the loss is the drafts'"] if (flat := attention_kernel_bottleneck.flat(case)) else []),
+        *causes.named(found),
+    ]
+    kinds = {limit.kind for limit in within}
+    kind = kinds.pop() if len(kinds) == 1 else "" if kinds else _kind(found)
+    missing = list(figures.few(shown))
+    if bad.context_tokens > 1.25 * good.context_tokens:
+        missing.append(f"the edge itself: it lies anywhere {between}")
+    if not within and not found:
+        missing.append("the drafter's config.json and the server's arguments: which limit lies there?")
+    small = figures.sure(shown) != "high"
+    near = bad.context_tokens <= 1.25 * good.context_tokens
+    return Ruling(
+        Verdict(
+            name="long_context_bug",
+            kind=kind,
+            confidence="medium" if small or not (within or found or near) else "high",
+            reasons=tuple(reasons),
+            cites=words.cites(*shown) + causes.cites(found),
+            ruled_out=(
+                f"hard text: it is the same text at every length, and at {sizes.short(line.short.context_tokens)} it is "
+                "drafted well",
+                "a dead drafter: it works at the shortest length",
+            ),
+            missing=tuple(missing),
+            next=(
+                *causes.advice(found),
+                words.command(case, ["repeat"], _sides(within, good, bad)),
+                CONTROLS.get(kind, "ddprobe inspect-config (position limits, window, RoPE scaling)"),
+            ),
+        ),
+        explains=mean(line.short) / mean(line.worst),
+    )
+
+
+def _kind(found: tuple[Finding, ...]) -> str:
+    """The finer word that errors alone give."""
+    if any(finding.id in causes.OF_POSITION for finding in found):
+        return "rope_position"
+    return "window_ignored" if any(finding.id in causes.OF_WINDOW for finding in found) else ""
+
+
+def _within(case: Case, good: CommitPoint, bad: CommitPoint) -> tuple[Limit, ...]:
+    low = good.context_tokens * (1 - thresholds.EDGE_SLACK)
+    high = bad.context_tokens * (1 + thresholds.EDGE_SLACK)
+    return tuple(limit for limit in figures.limits(case) if low <= limit.tokens <= high)
+
+
+def _named(limit: Limit) -> str:
+    return f"{limit.name} ({limit.tokens} tokens)"
+
+
+def _sides(within: tuple[Limit, ...], good: CommitPoint, bad: CommitPoint) -> list[int]:
+    if within:
+        return [round(within[0].tokens * 0.93), round(within[0].tokens * 1.07)]
+    return [
+        good.context_tokens,
+        (good.context_tokens + bad.context_tokens) // 2,
+        bad.context_tokens,
+    ]
+
+
+# --- a slope ----------------------------------------------------------------------------------------------
+
+
+def _prose(case: Case, easy: Line) -> Ruling | None:
+    """Another text at several lengths fades while repeated text holds."""
+    found = [
+        line
+        for line in figures.ordinary(case)
+        if len(line.points) > 1
+        and line.short.context_tokens
+        and mean(line.long) < thresholds.SAME * mean(line.short)
+        and mean(line.long) - 1 < thresholds.SAME * (mean(line.short) - 1)
+    ]
+    if not found or not easy.works:
+        return None
+    return _decay(found[0], "while repeated text holds", easy)
+
+
+def _decay(line: Line, beside: str, easy: Line | None) -> Ruling:
+    kept = mean(line.long) / mean(line.short)
+    shown = figures.ends(line)
+    return Ruling(
+        Verdict(
+            name="long_context_decay",
+            kind="steep" if kept < thresholds.STEEP else "",
+            confidence="low" if len(line.points) < 3 or kept < thresholds.STEEP else "medium",
+            reasons=(
+                f"{figures.told(line.points, line.ceiling)}: {kept:.0%} of the commit is left, {beside}",
+                *((figures.told(figures.ends(easy), easy.ceiling),) if easy is not None else ()),
+            ),
+            cites=words.cites(*shown, *(figures.ends(easy) if easy is not None else ())),
+            ruled_out=("a dead drafter: it works at the shortest length",),
+            missing=(
+                *figures.few(shown),
+                "a far copy (arm far-copy): repeated text never leaves a drafter's window",
+            ),
+            next=(
+                "ddprobe commit-probe --arms repeat,far-copy,prose tells a slope from an edge",
+                "a drafter trained on longer text, or a shorter draft at these lengths",
+            ),
+        ),
+        explains=1 / kept,
+    )
+
+
+# --- logs -------------------------------------------------------------------------------------------------
+
+
+def _log_edge(case: Case) -> Ruling | None:
+    """Log lines that commit well at short contexts, and nothing beyond one, with an error that names a limit on length.
+
+    A fall in a log alone is no verdict: nobody held the text. Nothing right at all is no matter of the text, though.
+    """
+    found = tuple(finding for finding in causes.length(case) if finding.id in causes.OF_LENGTH)
+    for log in case.logs:
+        bins = figures.one_running(log)
+        alive = [bin for bin in bins if (bin.commit_mean or 0) >= thresholds.DEAD]
+        nothing = [bin for bin in bins if (bin.commit_high or 9) <= thresholds.NOTHING_RIGHT]
+        if not found or not alive or not nothing or alive[-1].low >= nothing[0].low:
+            continue
+        if len(alive) + len(nothing) < len(bins):
+            continue
+        best = alive[-1].commit_mean or 1.0
+        return Ruling(
+            Verdict(
+                name="long_context_bug",
+                kind="rope_position",
+                confidence="medium",
+                reasons=(
+                    f"the log commits {best:.2f} up to {sizes.short(alive[-1].high)} tokens and nothing from "
+                    f"{sizes.short(nothing[0].low)} on ({sum(bin.lines for bin in nothing)} lines)",
+                    *causes.named(found),
+                ),
+                cites=words.cites(log) + causes.cites(found),
+                ruled_out=("hard text: even that gives 1.1 to 1.6, not nothing",),
+                missing=("repeated text on both sides of the edge",),
+                next=(
+                    *causes.advice(found),
+                    f"ddprobe commit-probe --arms repeat --contexts {alive[-1].low},{nothing[0].high}",
+                ),
+            ),
+            explains=best,
+        )
+    return _lost_windows(case, found) if found else None
+
+
+def _lost_windows(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
+    """Windows of a log that has no contexts: good ones, and some in which nothing is right."""
+    windows = figures.figures(case)
+    good = [f for f in windows if (f.commit or 0) >= thresholds.DEAD]
+    nothing = [
+        f
+        for f in windows
+        if (f.commit or 9) <= thresholds.NOTHING_RIGHT and (f.steps or 0) >= thresholds.MIN_STEPS
+    ]
+    pair = next(((a, b) for b in nothing for a in good if a.run == b.run), None)
+    if pair is None:
+        return None
+    alive, lost = pair
+    return Ruling(
+        Verdict(
+            name="long_context_bug",
+            kind="rope_position",
+            confidence="low",
+            reasons=(
+                f"one log states {alive.commit:.2f} tokens per step ({alive.window}) and {lost.commit:.2f} in {lost.steps} "
+                f"steps ({lost.window}): even hard text gives 1.1 to 1.6",
+                *causes.named(found),
+            ),
+            cites=words.cites(alive, lost) + causes.cites(found),
+            ruled_out=("a dead drafter: other windows are drafted",),
+            missing=("the context length of each window; repeated text on both sides of the limit",),
+            next=(*causes.advice(found), words.command(case, ["repeat"], _around(case))),
+        ),
+        explains=alive.commit or 1.0,
+    )
+
+
+def _around(case: Case) -> list[int]:
+    limits = sorted(limit.tokens for limit in figures.limits(case) if limit.kind != "sliding_window_kv")
+    return [round(limits[0] * 0.93), round(limits[0] * 1.07)] if limits else [1024, 131072]

@@ -1,0 +1,218 @@
+"""The ledger: nine explanations of slow speculative decoding, each supported, refuted or untested by what is known.
+
+Supported means that a verdict says so; refuted, that a measurement excludes it, and the sentence says which. What
+nobody measured is untested, whatever is likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ddprobe.facts import GpuSample
+from ddprobe.model import Cite, Finding, Hypothesis, Outcome, Verdict
+from ddprobe.verdicts import standing, thresholds, words
+from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.collected import attention_kernel_bottleneck as collected_attention
+from ddprobe.verdicts.collected import figures
+from ddprobe.verdicts.excluded import by_name
+from ddprobe.verdicts.growth import growth, timed
+from ddprobe.verdicts.reach import reach
+
+SUPPORTED, REFUTED, UNTESTED = "supported", "refuted", "untested"
+SURE = ("medium", "high")
+Told = tuple[str, str, tuple[Cite, ...]]
+"""(status, evidence in a sentence, where it can be checked)"""
+_NONE: Told = (UNTESTED, "", ())
+
+
+class Judged:
+    """A case with the verdicts on it."""
+
+    def __init__(self, case: Case, verdicts: Sequence[Verdict]) -> None:
+        self.case = case
+        self.verdicts = tuple(verdicts)
+        self.excluded = by_name(case)
+        self.easy = figures.easy(case)
+
+    def verdict(self, name: str, *kinds: str) -> Verdict | None:
+        return next((v for v in self.verdicts if v.name == name and (not kinds or v.kind in kinds)), None)
+
+    def by(self, name: str, *kinds: str) -> Told | None:
+        """What a verdict of that name, and of one of the kinds, supports."""
+        found = self.verdict(name, *kinds)
+        return None if found is None else _of(SUPPORTED, found)
+
+    def against(self, *names: str) -> Told | None:
+        """What a verdict excludes by saying something else."""
+        found = next((v for name in names if (v := self.verdict(name)) is not None), None)
+        return _of(REFUTED, found) if found is not None and found.confidence in SURE else None
+
+    def without(self, name: str) -> Told | None:
+        """What the controls of a commit probe exclude."""
+        return (REFUTED, self.excluded[name], ()) if self.excluded.get(name) else None
+
+    @property
+    def holds_near(self) -> Told | None:
+        """Repeated text is drafted well, as well at the longest length as at the shortest."""
+        line = self.easy
+        unfit = figures.looks_up(self.case) or standing.drifted(self.case)
+        if line is None or len(line.points) < 2 or not (line.works and line.level) or unfit:
+            return None
+        ends = figures.ends(line)
+        return REFUTED, f"{figures.told(ends, line.ceiling)}: it holds", words.cites(*ends)
+
+
+def ledger(case: Case, verdicts: Sequence[Verdict]) -> tuple[Hypothesis, ...]:
+    """All nine, in the order in which one would ask; none where there is no verdict."""
+    if not verdicts:
+        return ()
+    judged = Judged(case, verdicts)
+    found = []
+    for name, (text, ask) in HYPOTHESES.items():
+        status, evidence, cites = ask(judged)
+        found.append(Hypothesis(name=name, text=text, status=status, evidence=evidence, cites=cites))
+    return tuple(found)
+
+
+def _of(status: str, verdict: Verdict) -> Told:
+    first = verdict.reasons[0] if verdict.reasons else ""
+    return status, f"{words.titled(verdict)}: {first}", verdict.cites[:4]
+
+
+def _lint(finding: Finding, status: str) -> Told:
+    return status, f"{finding.id}: {finding.summary}", finding.cites
+
+
+# --- the nine ---------------------------------------------------------------------------------------------
+
+
+def _breaks_with_length(judged: Judged) -> Told:
+    supported = judged.by("long_context_bug")
+    if supported:
+        return supported
+    dead = judged.verdict("drafter_dead")
+    if dead is not None:
+        return (
+            REFUTED,
+            f"it is so at the shortest length: {dead.reasons[0] if dead.reasons else dead.name}",
+            dead.cites[:4],
+        )
+    found = reach(judged.case)
+    if standing.easy_works(judged.case) and found.works and judged.excluded.get("far_kv"):
+        return REFUTED, f"repeated text holds at every length; {judged.excluded['far_kv']}", ()
+    held = judged.holds_near
+    if held:
+        return UNTESTED, f"{held[1]} for text that stays near; a far copy was not measured", held[2]
+    return _NONE
+
+
+def _positions(judged: Judged) -> Told:
+    return (
+        judged.by("long_context_bug", "rope_position", "draft_length_limit")
+        or judged.without("long_context_bug")
+        or (None if judged.verdict("long_context_bug") else judged.holds_near)
+        or judged.against("drafter_dead")
+        or _NONE
+    )
+
+
+def _window(judged: Judged) -> Told:
+    supported = judged.by("long_context_bug", "window_ignored", "sliding_window_kv")
+    if supported:
+        return supported
+    failed = judged.case.found(Outcome.FAIL, "DC20", "DC21", "DC22")
+    if failed:
+        return _lint(failed[0], SUPPORTED)
+    passed = judged.case.found(Outcome.PASS, "DC21")
+    return _lint(passed[0], REFUTED) if passed else judged.without("far_kv") or _NONE
+
+
+def _cache(judged: Judged) -> Told:
+    return judged.by("cache_state_bug") or judged.without("cache_state_bug") or _NONE
+
+
+def _metric(judged: Judged) -> Told:
+    supported = judged.by("metric_inconsistency") or judged.by("simulated_acceptance")
+    if supported:
+        return supported
+    passed = judged.case.found(Outcome.PASS, "RT01")
+    return judged.without("metric_inconsistency") or (_lint(passed[0], REFUTED) if passed else _NONE)
+
+
+def _text(judged: Judged) -> Told:
+    supported = judged.by("text_difficulty")
+    if supported:
+        return supported
+    broken = judged.verdict("metric_inconsistency", "commit_path")
+    if broken is not None:
+        return REFUTED, "hard text lowers what is accepted, never what becomes of it", broken.cites[:4]
+    excluded = judged.against("drafter_dead", "long_context_bug", "cache_state_bug")
+    if excluded:
+        return excluded
+    prose = standing.control(judged.case)
+    if prose.whole and prose.ladder is not None and not any(map(prose.hard, prose.ladder.points)):
+        shown = prose.ladder.points
+        return REFUTED, f"{words.commits(shown[-1:], prose.ceiling)}: not hard", words.cites(*shown[-1:])
+    return _NONE
+
+
+def _attention(judged: Judged) -> Told:
+    supported = judged.by("attention_kernel_bottleneck")
+    if supported:
+        return supported
+    case = judged.case
+    points, slower = timed(case), growth(case)
+    if len(points) >= thresholds.LOG_LENGTHS and slower is None:
+        return REFUTED, f"a step takes no longer at {words.at(points[-1])[3:]}", words.cites(*points[-1:])
+    if (
+        slower is not None
+        and slower.roofline is not None
+        and slower.roofline.known
+        and not slower.beyond_memory
+    ):
+        return REFUTED, f"{slower.told}; {slower.explained}", words.cites(slower.short, slower.long)
+    flat = "" if points else collected_attention.flat(case)
+    return (REFUTED, flat, ()) if flat else (UNTESTED, slower.told if slower else "", ())
+
+
+def _launches(judged: Judged) -> Told:
+    supported = judged.by("launch_or_cpu_bound")
+    if supported:
+        return supported
+    slower = judged.verdict("attention_kernel_bottleneck")
+    if slower is not None and slower.confidence in SURE:
+        reason = slower.reasons[0] if slower.reasons else ""
+        return REFUTED, f"launches take as long at any length, and {reason}", slower.cites[:4]
+    return _NONE
+
+
+def _gpu(judged: Judged) -> Told:
+    supported = judged.by("gpu_state")
+    if supported:
+        return supported
+    held = [sample for sample in judged.case.every(GpuSample) if sample.throttled_by]
+    if held:
+        reasons = words.listed(sorted({reason for sample in held for reason in sample.throttled_by}))
+        return (
+            UNTESTED,
+            f"clocks are held down by {reasons}; no step time says that it matters",
+            words.cites(*held),
+        )
+    again = judged.case.check("step-time-again")
+    if again is not None and again.agrees:
+        return REFUTED, again.text, again.source
+    return _NONE
+
+
+HYPOTHESES: dict[str, tuple[str, Callable[[Judged], Told]]] = {
+    "drafter_long_context": ("the drafter breaks at long context", _breaks_with_length),
+    "positions": ("positions or YaRN are wrong", _positions),
+    "window_not_applied": ("the drafter's window is not applied", _window),
+    "kv_lost_on_cache_hit": ("draft KV is lost when the prefix cache serves", _cache),
+    "metric_wrong": ("the metric is wrong", _metric),
+    "text_hard": ("the text is hard", _text),
+    "attention_kernel": ("the target's attention kernel is slow", _attention),
+    "cpu_or_launch_bound": ("the CPU or kernel launches are waited for", _launches),
+    "gpu_state": ("the GPU's clocks or power changed", _gpu),
+}
+"""Name → what it says, and what decides it."""

@@ -1,0 +1,307 @@
+"""Points, request records and summaries as JSON: what counts, and what does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ddprobe.evidence import points
+from ddprobe.evidence.document import Found, of_bytes
+from ddprobe.facts import Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, PlainSpeed
+from ddprobe.model import Cite
+
+
+def read(data: Any, key: str = "d") -> Found | None:
+    text = data if isinstance(data, str) else json.dumps(data)
+    return points.recognise(of_bytes(key, text.encode()), text[:65536])
+
+
+def found(data: Any) -> Found:
+    told = read(data)
+    assert told is not None
+    return told
+
+
+def measured(*rows: dict[str, Any], most: int | None = 8, **beside: Any) -> list[CommitPoint]:
+    told = found({"schema": "case-points/1", "max_commit_len": most, "points": list(rows), **beside})
+    return [fact for fact in told.facts if isinstance(fact, CommitPoint)]
+
+
+ROW = {
+    "text": "hard_prose",
+    "ctx_tokens": 4096,
+    "verify_steps": 216,
+    "completion_tokens": 420,
+    "commit_len": 1.94,
+}
+
+
+def test_a_point() -> None:
+    (point,) = measured({**ROW, "step_ms": 99.5, "tok_s": 19.5, "cached_tokens": 0})
+    assert (point.arm, point.context_tokens, point.steps, point.commit_mean) == ("prose", 4096, 216, 1.94)
+    assert (point.ceiling, point.step_ms, point.tok_s, point.cached_tokens) == (8, 99.5, 19.5, 0)
+    assert point.share_of_ceiling == pytest.approx(0.94 / 7)
+    assert point.source == (Cite("d", "$.points[0]"),)
+
+
+def test_a_missing_count_is_missing() -> None:
+    (point,) = measured({"text": "gsm8k_zh", "commit_len": 3.3})
+    assert (point.arm, point.steps, point.drafted_steps, point.context_tokens) == ("gsm8k_zh", 0, None, 0)
+    assert (point.commit_low, point.step_ms, point.tok_s) == (None, None, None)
+
+
+def test_commit_follows_from_what_is_there() -> None:
+    by_tokens, by_rate, by_counts = measured(
+        {"text": "a", "completion_tokens": 257, "verify_steps": 128},
+        {"text": "b", "accept_rate": 0.5, "drafts_per_step": 3.0},
+        {"text": "c", "verify_steps": 31, "accepted": 50, "drafted": 93},
+    )
+    assert (by_tokens.commit_mean, by_rate.commit_mean) == (2.0, 2.5)
+    assert by_counts.commit_mean == pytest.approx(81 / 31)
+
+
+def test_times_per_token_are_brought_to_steps() -> None:
+    (point,) = measured({**ROW, "tpot_ms": 50.0})
+    assert point.step_ms == pytest.approx(97.0)
+    assert point.tok_s == 20.0
+
+
+def test_nothing_drafted_is_one_token_a_step_and_no_drafted_step() -> None:
+    (point,) = measured(
+        {"text": "x", "completion_tokens": 81, "verify_steps": None, "drafted": 0, "accepted": 0, "tok_s": 37}
+    )
+    assert (point.commit_mean, point.drafted_steps, point.steps, point.drafted_commit_mean) == (
+        1.0,
+        0,
+        80,
+        None,
+    )
+
+
+def test_every_figure_of_a_point_is_told_apart() -> None:
+    told = found({"points": [{**ROW, "accept_rate": 0.319, "drafts_per_step": 2.94}], "max_commit_len": 8})
+    figures = {f.origin: f.commit for f in told.facts if isinstance(f, Acceptance)}
+    assert figures == {
+        "commit_len": 1.94,
+        "completion_tokens / verify_steps": pytest.approx(419 / 216),
+        "accept_rate": pytest.approx(1.93786),
+    }
+
+
+def test_one_figure_alone_is_no_second_source() -> None:
+    told = found({"points": [{"text": "gsm8k", "commit_len": 6.4}], "max_commit_len": 16})
+    assert not [f for f in told.facts if isinstance(f, Acceptance)]
+
+
+def test_what_tells_series_apart() -> None:
+    arms = [
+        point.arm
+        for point in measured(
+            {"text": "gsm8k", "enable_thinking": True, "commit_len": 4.75},
+            {"text": "gsm8k", "enable_thinking": False, "commit_len": 10.0},
+            {"text": "long document", "arm": "A", "commit_len": 2.7},
+            {"text": "repeated", "temperature": 0.7, "commit_len": 2.7},
+            {"text": "hard_prose", "ctx_tokens": 512, "commit_len": 1.06, "label": "all float16"},
+            {"text": "hard_prose", "ctx_tokens": 512, "commit_len": 5.19, "label": "draft bfloat16"},
+            most=16,
+        )
+    ]
+    assert arms == [
+        "gsm8k thinking",
+        "gsm8k no-thinking",
+        "long-document A",
+        "repeat t=0.7",
+        "prose",
+        "prose #2",
+    ]
+
+
+def test_notes_labels_titles_and_provenance_do_not_count() -> None:
+    plain = measured(ROW)
+    noted = measured(
+        {**ROW, "label": "broken", "provenance": "synthetic", "note": "the cache is lost"},
+        title="dead",
+        note="bug",
+    )
+    assert plain == noted
+
+
+def test_a_circle_in_the_output() -> None:
+    fine, loop = measured(
+        {
+            **ROW,
+            "output_sample": "The report sets out three reasons for the delay, and the second one turns on spring.",
+        },
+        {**ROW, "ctx_tokens": 9, "output_sample": "token-" * 60},
+    )
+    assert (fine.loops, loop.loops) == (0, 1)
+
+
+def test_cold_and_cached() -> None:
+    cold = {
+        "text": "repeated",
+        "ctx_tokens": 8192,
+        "verify_steps": 31,
+        "commit_len": 2.61,
+        "cached_tokens": 0,
+    }
+    cached = {
+        "text": "repeated",
+        "ctx_tokens": 8192,
+        "completion_tokens": 81,
+        "cached_tokens": 8128,
+        "drafted": 0,
+        "tok_s": 37,
+    }
+    told = found({"points": [cold, cached], "max_commit_len": 4})
+    (check,) = (f for f in told.facts if isinstance(f, CommitCheck))
+    assert (check.name, check.agrees, check.first, check.second) == ("cold-cached", False, 2.61, 1.0)
+    assert "where nothing was drafted" in check.text
+    purposes = [f.purpose for f in told.facts if isinstance(f, CommitRequest)]
+    assert purposes == ["cold", "cached"]
+    assert [f.purpose for f in told.facts if isinstance(f, CommitPoint)] == ["point", "cached"]
+
+
+def test_cold_and_cached_that_agree() -> None:
+    row = {"text": "repeated", "ctx_tokens": 8192, "verify_steps": 31, "commit_len": 2.61, "cached_tokens": 0}
+    told = found({"points": [row, {**row, "commit_len": 2.3, "cached_tokens": 8128}], "max_commit_len": 4})
+    (check,) = (f for f in told.facts if isinstance(f, CommitCheck))
+    assert check.agrees is True
+
+
+def test_a_ladder_served_from_cache_has_no_cold_twin() -> None:
+    rows = [{**ROW, "ctx_tokens": context, "cached_tokens": context - 16} for context in (1024, 4096)]
+    assert [point.purpose for point in measured(*rows)] == ["point", "point"]
+
+
+# --- requests ----------------------------------------------------------------------------------------------
+
+
+def records(data: Any) -> list[CommitRequest]:
+    return [fact for fact in found(data).facts if isinstance(fact, CommitRequest)]
+
+
+def test_plain_counts() -> None:
+    first, second = records(
+        {
+            "num_speculative_tokens": 5,
+            "requests": [
+                {"completion_tokens": 6, "verify_steps": 2, "tokens_dropped_after_stop": 3},
+                {"completion_tokens": 900, "verify_steps": 450, "tokens_dropped_after_stop": 0},
+            ],
+        }
+    )
+    assert (first.output_tokens, first.num_spec_steps, first.num_accepted_draft_tokens) == (6, 2, None)
+    assert first.notes == ("3 accepted tokens dropped after the stop",)
+    assert (second.prompt, second.notes, second.source[0].at) == (1, (), "$.requests[1]")
+
+
+def test_aiperf_lines_with_a_sparse_histogram() -> None:
+    line = {
+        "num_spec_steps": 17,
+        "num_accepted_draft_tokens": 48,
+        "num_draft_tokens": 85,
+        "acceptance_histogram": {"0": 1, "3": 16},
+        "mean_acceptance_length": 3.8235,
+    }
+    first, second = records(json.dumps(line) + "\n" + json.dumps(line) + "\n")
+    assert first.acceptance_histogram == (1, 0, 0, 16)
+    assert first.mean_acceptance_length == pytest.approx(1 + 48 / 17)
+    assert second.prompt == 1
+
+
+def test_no_step_is_no_mean() -> None:
+    (only,) = records({"num_spec_steps": 0, "mean_acceptance_length": 1.0, "num_accepted_draft_tokens": 0})
+    assert only.mean_acceptance_length is None
+    assert only.accounts[0].reported_commit is None
+
+
+def test_an_answer_that_tells_of_its_request_twice() -> None:
+    info = {
+        "completion_tokens": 16,
+        "spec_verify_ct": 15,
+        "spec_num_correct_drafts": 0,
+        "spec_num_proposed_drafts": 45,
+    }
+    answer = {"choices": [{"meta_info": info}], "sglext": {"spec_tokens_details": {"spec_verify_ct": 15}}}
+    (only,) = records(answer)
+    assert only.output_tokens == 16
+
+
+@pytest.mark.parametrize(
+    "histogram", [[], {}, [1, -1], ["a"], {"x": 1}, {"-1": 2}, {"99999999": 1}, [1.5], {"1": 1e400}, [True]]
+)
+def test_a_broken_histogram_is_none(histogram: Any) -> None:
+    (only,) = records({"num_spec_steps": 3, "acceptance_histogram": histogram})
+    assert only.acceptance_histogram is None
+
+
+# --- summaries ---------------------------------------------------------------------------------------------
+
+
+def test_summaries_are_claims_of_one_run() -> None:
+    told = found(
+        {
+            "server_mean_acceptance_length": 2.38,
+            "bench": {"accept_rate": 0.3},
+            "avg_accepted_depth": 3.0,
+            "gpus": 8,
+        }
+    )
+    assert [(f.what, f.value, f.run) for f in told.facts if isinstance(f, Claim)] == [
+        ("accept length", 2.38, "d"),
+        ("accept rate", 0.3, "d"),
+        ("accepted depth", 3.0, "d"),
+    ]
+
+
+def test_plain_speed_by_context() -> None:
+    told = found({"spec_off_tok_s": {"131072": 31.0, "a": 2.0, "1024": -1}, "note": "separate"})
+    assert [(f.context_tokens, f.tok_s) for f in told.facts if isinstance(f, PlainSpeed)] == [(131072, 31.0)]
+
+
+def test_a_list_of_figures() -> None:
+    told = found({"accept_length_bs1": [2.88, 3.08]})
+    assert [f.value for f in told.facts if isinstance(f, Claim)] == [2.88, 3.08]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "",
+        "no json",
+        "{",
+        "[" * 100000,
+        "{}",
+        "[]",
+        "null",
+        '{"points": [{"x": 1}]}',
+        '{"points": 3}',
+        '{"points": [3, null, []]}',
+        '{"architectures": ["DFlashDraftModel"], "hidden_size": 4096, "block_size": 16}',
+        '{"schema": "ddprobe-report/1", "points": [{"commit_len": 3}]}',
+        '{"speculative_accept_threshold_single": 1.0}',
+        '{"accept_length": "many", "accept_rate": null}',
+    ],
+)
+def test_other_documents_are_none_of_it(data: str) -> None:
+    assert read(data) is None
+
+
+@pytest.mark.parametrize("value", ["1e999", "-5", '"3"', "[]", "{}", "true", "null", "1" + "0" * 400])
+def test_odd_values_do_no_harm(value: str) -> None:
+    for name in (
+        "ctx_tokens",
+        "verify_steps",
+        "commit_len",
+        "completion_tokens",
+        "cached_tokens",
+        "text",
+        "per_position",
+    ):
+        fields = {"text": '"repeated"', "step_ms": "12.0", name: value}
+        row = "{" + ", ".join(f'"{field}": {cell}' for field, cell in fields.items()) + "}"
+        (point,) = (f for f in found('{"points": [' + row + "]}").facts if isinstance(f, CommitPoint))
+        assert point.step_ms == 12.0
