@@ -285,10 +285,13 @@ def test_killed_at_any_moment_nothing_stays(lab: Lab, sshd: StartServer) -> None
     for number, pause in enumerate((0.0, 0.1, 0.2, 0.35, 0.5)):
         before = set(server.children())
         running = lab.start(str(number), {"gpu1": entry(server, transport=TRANSPORTS[number % 2])}, "server")
-        assert until(lambda before=before: set(server.children()) - before)  # type: ignore[misc]
+        # A whole Python has to start first, and the machine may be busy.
+        begun = until(lambda before=before: set(server.children()) - before, 60)  # type: ignore[misc]
+        code = running.poll()
         time.sleep(pause)
         running.kill()
-        running.communicate()
+        out, err = running.communicate()
+        assert begun, f"no connection came: exit code {code}\n{out}\n{err}"
     # The guards take three seconds, at most.
     assert until(lambda: not [pid for pid in server.children() if not idle_master(pid)])
 
