@@ -291,7 +291,7 @@ def test_killed_at_any_moment_nothing_stays(lab: Lab, sshd: StartServer) -> None
         time.sleep(pause)
         running.kill()
         out, err = running.communicate()
-        assert begun, f"no connection came: exit code {code}\n{out}\n{err}"
+        assert begun, f"no connection came: exit code {code}\n{out!r}\n{err!r}"
     # The guards take three seconds, at most.
     assert until(lambda: not [pid for pid in server.children() if not idle_master(pid)])
 
