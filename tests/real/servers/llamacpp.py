@@ -11,14 +11,13 @@ import json
 import os
 import subprocess
 import tempfile
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.real.servers.tiny import TinyServer, healthy
 from tests.real.sshd import free_port
 
 HOME = Path(__file__).parents[3] / ".engines" / "llamacpp"
@@ -34,26 +33,10 @@ NGRAM_MAP_K = (
 
 
 @dataclass(frozen=True)
-class LlamaServer:
+class LlamaServer(TinyServer):
     """A running server."""
 
-    port: int
-    pid: int
     argv: tuple[str, ...]
-    phrase: str
-    ids: tuple[int, ...]
-    """The phrase's tokens: eight, all different."""
-    words: tuple[str, ...]
-    """Made-up words that no n-gram predicts."""
-
-    @property
-    def base(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def tiled(self, tokens: int) -> tuple[int, ...]:
-        """So many ids of the phrase over and over; it ends at the phrase's end."""
-        times = -(-tokens // len(self.ids))
-        return (self.ids * times)[-tokens:]
 
 
 StartLlama = Callable[..., LlamaServer]
@@ -80,25 +63,14 @@ def serving(*flags: str, ctx: int = 32768, np: int = 1, metrics: bool = True) ->
             stderr=subprocess.STDOUT,
         )
         try:
-            if not _healthy(port, process):
+            if not healthy(port, process, 30):
                 log.seek(0)
                 raise AssertionError(log.read().decode("utf-8", "replace")[-3000:])
             ids, words = tuple(known["ids"]), tuple(known["words"])
-            yield LlamaServer(port, process.pid, argv, known["phrase"], ids, words)
+            yield LlamaServer(port, process.pid, known["phrase"], ids, words, argv)
         finally:
             process.kill()
             process.wait()
-
-
-def _healthy(port: int, process: subprocess.Popen[bytes]) -> bool:
-    limit = time.monotonic() + 30
-    while time.monotonic() < limit and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            time.sleep(0.05)
-    return False
 
 
 @pytest.fixture

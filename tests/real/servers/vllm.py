@@ -12,12 +12,11 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.real.servers.tiny import TinyServer, healthy
 from tests.real.sshd import free_port
 
 ROOT = Path(__file__).parents[3]
@@ -35,26 +34,10 @@ NGRAM = (
 
 
 @dataclass(frozen=True)
-class VllmServer:
+class VllmServer(TinyServer):
     """A running server."""
 
-    port: int
-    pid: int
     flags: tuple[str, ...]
-    phrase: str
-    ids: tuple[int, ...]
-    """The phrase's tokens: eight, all different."""
-    words: tuple[str, ...]
-    """Made-up words that no n-gram predicts."""
-
-    @property
-    def base(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def tiled(self, tokens: int) -> tuple[int, ...]:
-        """So many ids of the phrase over and over; it ends at the phrase's end."""
-        times = -(-tokens // len(self.ids))
-        return (self.ids * times)[-tokens:]
 
 
 @contextlib.contextmanager
@@ -72,24 +55,13 @@ def serving(*flags: str) -> Iterator[VllmServer]:
             start_new_session=True,
         )
         try:
-            if not _healthy(port, process):
+            if not healthy(port, process, 240):
                 log.seek(0)
                 raise AssertionError(log.read().decode("utf-8", "replace")[-3000:])
             ids, words = tuple(known["ids"]), tuple(known["words"])
-            yield VllmServer(port, process.pid, flags, known["phrase"], ids, words)
+            yield VllmServer(port, process.pid, known["phrase"], ids, words, flags)
         finally:
             # Its engine and workers are processes of the same group.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def _healthy(port: int, process: subprocess.Popen[bytes]) -> bool:
-    limit = time.monotonic() + 240
-    while time.monotonic() < limit and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            time.sleep(0.2)
-    return False

@@ -9,65 +9,27 @@ it is right three times out of every four tokens, so that a verify step commits 
 from __future__ import annotations
 
 import json
-import random
 import sys
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-PHRASE = " red blue green gold black white pink gray"
-VOCABULARY, HIDDEN, LAYERS, FEED_FORWARD, HEAD = 1024, 128, 2, 256, 64
-CONTEXT = 40960
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tiny_language import (
+    CONTEXT,
+    HEAD,
+    HIDDEN,
+    LAYERS,
+    PHRASE,
+    VOCABULARY,
+    made_up_words,
+    successors,
+    trained_tokenizer,
+)
 
-
-def made_up_words(count: int) -> list[str]:
-    draw = random.Random(7)
-    found: list[str] = []
-    while len(found) < count:
-        syllables = draw.choice((2, 2, 3))
-        word = "".join(draw.choice("bdfgklmnprstvz") + draw.choice("aeiou") for _ in range(syllables))
-        if word not in found:
-            found.append(word)
-    return found
-
-
-def trained_tokenizer(words: list[str]) -> Any:
-    """Byte-level BPE for which each word of the phrase is one token."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    texts = [PHRASE * 2000, *(" " + " ".join(random.Random(seed).sample(words, 300)) for seed in range(40))]
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=["<|bos|>", "<|eos|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    assert tokenizer.get_vocab_size() == VOCABULARY
-    return tokenizer
-
-
-def successors(tokenizer: Any, phrase: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Each token's successor for the target, and for the bad drafter."""
-    following = {here: phrase[(place + 1) % len(phrase)] for place, here in enumerate(phrase)}
-    others = [
-        token
-        for token in range(2, VOCABULARY)
-        if token not in following and _prints(tokenizer.decode([token]))
-    ]
-    random.Random(99).shuffle(others)
-    following.update(zip(others, others[1:] + others[:1], strict=True))
-    for token in range(VOCABULARY):
-        following.setdefault(token, others[token % len(others)])
-    return following, {**following, phrase[0]: others[0], phrase[4]: others[0]}
-
-
-def _prints(text: str) -> bool:
-    return text.isprintable() and bool(text.strip()) and "\ufffd" not in text
+FEED_FORWARD = 256
 
 
 def write(path: Path, tokenizer: Any, tensors: dict[str, Any]) -> None:

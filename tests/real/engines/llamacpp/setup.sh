@@ -6,7 +6,7 @@ source=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${1:?usage: setup.sh DIR}"
 cd "$1"
 
-made_by=$(cat "$source/setup.sh" "$source/make_tiny_gguf.py" | sha256sum)
+made_by=$(cat "$source/setup.sh" "$source/make_tiny_gguf.py" "$source/../tiny_language.py" | sha256sum)
 [ "$(cat ready 2>/dev/null)" = "$made_by" ] && exit 0
 
 rm -rf ready venv bin models

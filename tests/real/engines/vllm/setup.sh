@@ -9,7 +9,7 @@ mkdir -p "${1:?usage: setup.sh DIR}"
 cd "$1"
 
 # Set up once, and again when what it is made from has changed.
-want=$(cd "$here" && find . -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+want=$(cd "$here" && find . ../tiny_language.py -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
 if [ -f ready ] && [ "$(cat ready)" = "$want" ]; then
   exit 0
 fi
