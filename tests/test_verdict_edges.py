@@ -422,5 +422,51 @@ def test_a_point_of_64_steps_half_of_them_timed_says_what_speculation_costs() ->
     assert timed_points(commit_mean=None) == timed_points(arm="repeat") == []
 
 
+@pytest.mark.parametrize(
+    ("context", "plain"), [(1862, 10.0), (1861, None), (2275, 10.0), (9102, 20.0), (9103, None)]
+)
+def test_a_baseline_holds_a_tenth_around_its_length(context: int, plain: float | None) -> None:
+    assert spec_net_loss._without(((2048, 10.0), (8192, 20.0)), point("prose", context, 2.0)) == plain
+
+
+@pytest.mark.parametrize(("step_ms", "loses"), [(20.0, False), (20.1, True)])
+def test_speculation_that_just_pays_loses_nothing(step_ms: float, loses: bool) -> None:
+    spent = replace(point("prose", SHORT, 2.0), step_ms=step_ms, timed_steps=100)
+    found = spec_net_loss.judge(case(setup((spent,), baseline=((SHORT, 10.0),)), spent))
+    assert (found is not None) is loses
+
+
+@pytest.mark.parametrize(("steps", "contradicted"), [(64, True), (63, False)])
+def test_a_claim_is_held_against_64_steps(steps: int, contradicted: bool) -> None:
+    counted = request("a", (steps, 0), (steps, 0), num_spec_steps=steps, num_accepted_draft_tokens=0)
+    claim = Claim(origin="/metrics", what="accept length", value=3.0, window="during the probe")
+    told = metric_inconsistency._beside_measured(case(counted, claim), claim)
+    assert bool(told) is contradicted
+    assert (
+        metric_inconsistency._beside_measured(case(counted, claim), replace(claim, window="lifetime")) == ""
+    )
+    assert metric_inconsistency._beside_measured(case(counted, claim), replace(claim, value=1.0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("depth", "streamed", "deep"), [(3.0, 50, True), (3.0, 51, False), (1.0, 0, True), (0.9, 0, False)]
+)
+def test_a_stated_depth_beside_one_token_a_step(depth: float, streamed: int, deep: bool) -> None:
+    claims = (
+        Claim(origin="log", what="accepted depth", value=depth, window="w"),
+        Claim(origin="log", what="commit length", value=1.0, window="w"),
+    )
+    pooled = metric_inconsistency._pooled([request("a", (100, streamed), (100, streamed))])
+    assert metric_inconsistency._deep(case(*claims), pooled) is deep
+    assert not metric_inconsistency._deep(case(*claims), None)
+    assert not metric_inconsistency._deep(case(claims[0]), pooled)
+
+
+@pytest.mark.parametrize(("steps", "shown"), [(64, 1.0), (63, None)])
+def test_steps_as_they_came_out(steps: int, shown: float | None) -> None:
+    streamed = request("a", (1, 0), (1, 0), step_commits=(1,) * steps)
+    assert metric_inconsistency._shown(case(streamed)) == shown
+
+
 def test_a_bare_setup_says_nothing() -> None:
     assert judged((CommitSetup(engine="sglang", base="x", planned_only=True),)) == ()
