@@ -15,6 +15,7 @@ from ddprobe.facts import EvidenceFile, Rejudged
 from ddprobe.facts.files import AGAIN, FILES
 from ddprobe.interrupts import Interrupts
 from ddprobe.model import (
+    COLLECTED,
     Artefact,
     Cite,
     Finding,
@@ -31,7 +32,7 @@ from ddprobe.redact import Redactor
 from ddprobe.rejudging import CHANGED
 from ddprobe.store import ReportWriter
 
-HOST = "evidence"
+HOST = COLLECTED
 """What stands in place of a host's name where files are judged."""
 NAME = "analyse"
 

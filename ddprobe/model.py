@@ -369,6 +369,9 @@ class Verdict:
         return VERDICTS.get(self.name, Outcome.FAIL)
 
 
+COLLECTED = "evidence"
+"""The name of the host that files collected elsewhere are judged under: none that a command could go to."""
+
 VERDICTS = {
     "healthy": Outcome.PASS,
     "text_difficulty": Outcome.INFO,

@@ -19,6 +19,7 @@ from ddprobe import __version__, lints, probes, reportjson, store, verdicts
 from ddprobe.errors import DdprobeError, HostError, Unanswered
 from ddprobe.interrupts import Interrupts
 from ddprobe.model import (
+    COLLECTED,
     Cite,
     Connection,
     Conversation,
@@ -129,7 +130,10 @@ def conclude(
         dataclasses.replace(
             verdict,
             host=host.name,
-            next=tuple(words.on_host(sentence, host.name) for sentence in verdict.next),
+            next=tuple(
+                words.on_host(sentence, "" if host.name == COLLECTED else host.name)
+                for sentence in verdict.next
+            ),
         )
         for verdict in found
     )

@@ -119,7 +119,7 @@ def _of_point(point: CommitPoint, requests: Sequence[CommitRequest]) -> Iterator
     merged = sum(request.merged_chunks for request in requests if request.purpose == "point")
     if merged:
         yield f"{merged} pieces of the stream held more than one step, so step times say less", "plain"
-    if point.step_ms is not None and point.timed_steps < point.steps // 2:
+    if point.step_ms is not None and 0 < point.timed_steps < point.steps // 2:
         yield f"the step time is from {point.timed_steps} of {point.steps} steps", "plain"
 
 
