@@ -106,7 +106,7 @@ class _Analysis:
     # --- files -------------------------------------------------------------------------------------------
 
     def _read(self, taken: opening.Taken) -> None:
-        name = self._unique(taken.name)
+        name = self._unique(self._redactor.prose(taken.name))
         self.say(f"reading {taken.name}")
         taken = dataclasses.replace(taken, name=name)
         content = opening.Content(taken, self._redactor.data, self.say, self._cancelled)

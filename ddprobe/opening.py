@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import errno
 import gzip
 import hashlib
 import lzma
@@ -102,7 +103,9 @@ class Opener:
     def all(self, paths: Sequence[str]) -> Iterator[Opened]:
         """Everything under these paths, in order. The folder where reports are kept counts only where it is named."""
         for path in paths:
-            if path == "-":
+            if path == "-" and sys.stdin is None:  # closed by the shell: <&-
+                yield Closed(STDIN, "it is closed")
+            elif path == "-":
                 yield from self._stream(sys.stdin.buffer, STDIN)
             else:
                 yield from self._named(Path(path))
@@ -140,13 +143,18 @@ class Opener:
             try:
                 entries = sorted(folder.iterdir())
             except OSError as error:
-                yield Closed(name, error.strerror or str(error))
+                told = name if folder != root else prefix.rstrip("/") or root.name or root.resolve().name
+                yield Closed(told, error.strerror or str(error))
                 continue
             folders = []
             for entry in entries:
                 name = prefix + entry.relative_to(root).as_posix()
                 if entry.is_symlink():
-                    led = entry.resolve()
+                    try:
+                        led = entry.resolve()
+                    except (OSError, RuntimeError):  # Python before 3.13 raises RuntimeError
+                        yield Closed(name, "it is a link that leads to itself")
+                        continue
                     if not any(led.is_relative_to(place) for place in inside):
                         yield Closed(name, "it is a link to a place outside of the folder")
                         continue
@@ -240,8 +248,18 @@ class Opener:
                     troubles.append(Closed(f"{name}/{member.name}", member.why))
                     continue
                 target = place.joinpath(*member.parts)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with member.open() as stream, target.open("wb") as file:
+                try:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    placed = target.open("wb")
+                except OSError as error:  # a name that is too long, or a file's that is a folder's too
+                    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                        raise
+                    inner = "/".join(member.parts)
+                    troubles.append(
+                        Closed(f"{name}/{inner}", f"it cannot be unpacked under this name: {error.strerror}")
+                    )
+                    continue
+                with placed as file, member.open() as stream:
                     written = self._copy(stream, file, size, written)
         except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
             troubles.append(Closed(name, f"its end is missing or damaged: {error}"))
@@ -310,8 +328,11 @@ class _Bomb(Exception):
 
 
 def is_report(folder: Path) -> bool:
-    """Whether the folder is that of a report."""
-    return (folder / EVENTS).is_file() or ((folder / REPORT).is_file() and (folder / "evidence").is_dir())
+    """Whether the folder is that of a report; one that may not be looked into is none."""
+    try:
+        return (folder / EVENTS).is_file() or ((folder / REPORT).is_file() and (folder / "evidence").is_dir())
+    except OSError:
+        return False
 
 
 # --- archives ----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -378,6 +378,73 @@ def test_a_damaged_archive_gives_what_can_be_read(tmp_path: Path, analyse: Analy
     assert code == 4
     assert "ServerArgs" in {f["type"] for s in report["steps"] for f in s["facts"]}
     assert any("its end is missing or damaged" in f["summary"] for f in report["findings"])
+
+
+def test_a_link_to_itself_ends_nothing(tmp_path: Path, analyse: Analyse) -> None:
+    at = folder(tmp_path / "a")
+    (at / "loop").symlink_to("back")
+    (at / "back").symlink_to("loop")
+    code, report = analyse(at)
+    assert code == 1
+    assert report["verdicts"][0]["name"] == "drafter_dead"
+    assert files(report)["loop"]["trouble"] == "it is a link that leads to itself"
+
+
+def test_a_folder_that_may_not_be_entered_ends_nothing(
+    tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = folder(tmp_path / "a")
+    (at / "closed").mkdir()
+    is_file, iterdir = Path.is_file, Path.iterdir
+
+    def refused(path: Path) -> bool:
+        if "closed" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path)
+
+    def not_listed(path: Path) -> Iterator[Path]:
+        if path.name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return iter(iterdir(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    monkeypatch.setattr(Path, "iterdir", not_listed)
+    _, report = analyse(at)
+    assert report["verdicts"][0]["name"] == "drafter_dead"
+    assert files(report)["closed"]["trouble"] == "Permission denied"
+    _, report = analyse(at / "closed")
+    assert files(report)["closed"]["trouble"] == "Permission denied"
+
+
+def test_a_member_that_cannot_be_placed_costs_no_other(tmp_path: Path, analyse: Analyse) -> None:
+    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
+        archive.writestr("a", "x")
+        archive.writestr("a/b", "x")
+        archive.writestr("é" * 190, "x")
+        archive.writestr("points", json.dumps(DEAD))
+    code, report = analyse(tmp_path / "x")
+    told = files(report)
+    assert code == 1
+    assert report["verdicts"][0]["name"] == "drafter_dead"
+    assert "cannot be unpacked under this name" in told["x/a/b"]["trouble"]
+    assert "cannot be unpacked under this name" in told["x/" + "é" * 190]["trouble"]
+    assert "ddprobe-" not in json.dumps([fact["trouble"] for fact in told.values()])
+
+
+def test_a_secret_in_the_name_of_a_file_is_not_kept(tmp_path: Path, analyse: Analyse) -> None:
+    secret = "hf_" + "Qz7" * 12
+    (tmp_path / f"{secret}.txt").write_text("nothing")
+    _, report = analyse(tmp_path / f"{secret}.txt")
+    assert secret not in json.dumps(report)
+    (kept,) = (tmp_path / "reports").iterdir()
+    assert not [path for path in kept.rglob("*") if secret in path.name]
+
+
+def test_a_closed_stdin_is_said(analyse: Analyse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    code, report = analyse("-")
+    assert code == 4
+    assert files(report)["stdin"]["trouble"] == "it is closed"
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch) -> None:

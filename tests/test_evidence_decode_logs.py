@@ -397,3 +397,18 @@ def test_garbled_logs_do_no_harm() -> None:
         for fact in told.facts if told else ():
             if isinstance(fact, Acceptance) and fact.commit is not None:
                 assert 0 <= fact.commit < 1e31
+
+
+def test_numbers_at_random_are_no_formula() -> None:
+    """Length and rate have nothing to do with each other: some pairs fit a formula by chance, most fit none."""
+    draw = random.Random(5)
+    lines = [
+        f"[2025-07-01 10:00:{second % 60:02d}] Decode batch. #running-req: 1, #token: {1000 + second}, token usage: 0.10, "
+        f"accept len: {draw.uniform(1, 4):.2f}, accept rate: {draw.uniform(0, 0.9):.2f}, cuda graph: True, "
+        "gen throughput (token/s): 110.00, #queue-req: 0, "
+        for second in range(60)
+    ]
+    told = series("\n".join(lines) + "\n")
+    assert told
+    assert {fact.rate_definition for fact in told} == {""}
+    assert {fact.draft_tokens for fact in told} == {None}

@@ -54,6 +54,7 @@ def clean(text: str) -> str:
         # key=value, environment dumps, headers
         ("PASSWORD=two words\nX=1", "PASSWORD=[redacted]\nX=1"),
         ("export HF_TOKEN=abc\n", "export HF_TOKEN=[redacted]\n"),
+        ("SSHPASS=abc\n", "SSHPASS=[redacted]\n"),
         ("HF_TOKEN=abc python -m sglang --port 1", "HF_TOKEN=[redacted] python -m sglang --port 1"),
         ("starting with password=abc port=3", "starting with password=[redacted] port=3"),
         ("[INFO] password: two words, port: 3", "[INFO] password: [redacted], port: 3"),

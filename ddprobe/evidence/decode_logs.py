@@ -7,7 +7,7 @@ with another K, are never thrown together.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -127,11 +127,12 @@ def _of_sglang(tally: _decode_bins.Tally, seconds: float | None, shared: dict[st
                 **shared,
             )
         return
+    trusted = _rates_follow_formulas(tally, servers)
     most = max(eras, key=lambda era: sum(sums.lines for sums in era[1].values()))[0]
     for number, sums in eras:
         # Lines without acceptance stand with the server that most lines are of.
         beside = off if number == most else {}
-        formula = tally.eras[number].formula
+        formula = tally.eras[number].formula if trusted else None
         commit, stated = _decode_bins.pooled(sums)
         bins = _decode_bins.bins(sums | beside, formula)
         run = shared["run"] if len(eras) == 1 else f"{shared['run']}, server {number + 1} of {len(eras)}"
@@ -156,6 +157,19 @@ def _of_sglang(tally: _decode_bins.Tally, seconds: float | None, shared: dict[st
             origin=ORIGIN,
             **named,
         )
+
+
+def _rates_follow_formulas(
+    tally: _decode_bins.Tally, servers: Mapping[int, Mapping[_decode_bins.Key, _decode_bins.Sums]]
+) -> bool:
+    """Whether more lines fit a formula than fit none: some of any two numbers fit one by chance."""
+    fitting = odd = 0
+    for number, sums in servers.items():
+        lines = sum(each.lines for each in sums.values())
+        known = tally.eras[number].fitting
+        fitting += lines if known else 0
+        odd += lines if known is not None and not known else 0
+    return fitting > odd
 
 
 def _of_vllm(vllm: _spec_lines.Vllm, seconds: float | None, shared: dict[str, Any]) -> Iterator[Fact]:

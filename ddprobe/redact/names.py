@@ -16,7 +16,7 @@ _COUNTER = re.compile(r"\d{1,3}\Z")
 # Secret as the last word, whatever stands before it.
 _ALWAYS = frozenset(
     "password passwd passphrase secret authorization cookie credential bearer apikey secretkey accesskey "
-    "privatekey authtoken accesstoken hftoken".split()
+    "privatekey authtoken accesstoken hftoken sshpass".split()
 )
 _GLUED = re.compile(r".*(password|passwd|passphrase|apikey|secretkey)\Z")  # PGPASSWORD, myapikey
 
