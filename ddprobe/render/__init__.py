@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ddprobe import reportjson
 from ddprobe.blocks import Block, Code, Pairs, Paragraph
 from ddprobe.facts.files import AGAIN, FILES
-from ddprobe.model import Fact, Finding, Hypothesis, Outcome, Report, StepRecord, Verdict
+from ddprobe.model import COLLECTED, Fact, Finding, Hypothesis, Outcome, Report, StepRecord, Verdict
 from ddprobe.render import evidencefiles
 from ddprobe.verdicts import words
 
@@ -176,7 +176,7 @@ def verdict_title(verdict: Verdict) -> str:
 
 def verdict_meaning(verdict: Verdict) -> str:
     """What it comes to, in one sentence; nothing of a verdict of a later version."""
-    return words.MEANINGS.get(verdict.name, "")
+    return words.meaning(verdict.name, verdict.kind)
 
 
 NEXT = "What to do next"
@@ -245,9 +245,10 @@ def closing(report: Report) -> str:
     """The run in one line: `2 hosts · 3 steps · 1 fail, 2 warn · 3.2 s`."""
     reached = sum(not host.error for host in report.hosts)
     hosts = count(len(report.hosts), "host")
+    collected = [host.name for host in report.hosts] == [COLLECTED]
     parts = [
-        hosts if reached == len(report.hosts) else f"{reached} of {hosts}",
-        count(len(report.steps), "step"),
+        "" if collected else hosts if reached == len(report.hosts) else f"{reached} of {hosts}",
+        count(len(report.steps), "file" if collected else "step"),
         tally(findings(report)),
         duration(report.seconds),
         f"{count(report.redactions, 'secret')} masked" if report.redactions else "",

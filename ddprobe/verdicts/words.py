@@ -33,6 +33,32 @@ MEANINGS = {
 }
 """What each verdict says, in one sentence for somebody who reads no further."""
 
+KINDS = {
+    (
+        "text_difficulty",
+        "degenerate_output",
+    ): "The best figures belong to output that goes in a circle: they say nothing good of the drafter.",
+    (
+        "metric_inconsistency",
+        "commit_path",
+    ): "Tokens are accepted and never come out: a step commits less than it accepts.",
+    (
+        "metric_inconsistency",
+        "metric",
+    ): "Figures that should agree do not: at least one is not what its name says.",
+    (
+        "metric_inconsistency",
+        "rate_formula",
+    ): "One name stands for different formulas: these rates cannot be compared.",
+}
+"""The same for kinds whose point is another."""
+
+
+def meaning(name: str, kind: str) -> str:
+    """What the verdict says, in one sentence; empty for one of a later version."""
+    return KINDS.get((name, kind)) or MEANINGS.get(name, "")
+
+
 _COMMAND = re.compile(r"\bddprobe (?:commit-probe|inspect-config|server|(?:grep|read) (?:'[^']*'|\S+))")
 
 

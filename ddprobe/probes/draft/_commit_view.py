@@ -271,7 +271,7 @@ def _claims(claims: Sequence[Claim]) -> Iterator[Table]:
             )
             for (what, window, who), row in rows.items()
         ),
-        "What the server itself states",
+        "What is stated, and by whom",
         ("Before and after the probe. " if set(moments) & set(_MOMENTS) else "")
         + ("" if steps else "Over how many steps, it does not say."),
     )

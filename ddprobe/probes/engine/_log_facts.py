@@ -55,7 +55,7 @@ def _silent(place: Place, content: Content) -> Finding:
         id="logs.silent",
         outcome=Outcome.UNKNOWN,
         subject=place.path,
-        summary=f"no line about decoding among the {len(content.recent.lines):,} lines read{since}{all_of_it}: "
+        summary=f"no line about decoding in what was read ({len(content.recent.lines):,} line{'s' * (len(content.recent.lines) != 1)}){since}{all_of_it}: "
         "acceptance is unknown",
         cites=(Cite(content.recent.key),),
         advice="no request was decoded, or the server logs too little (SGLang: --decode-log-interval; vLLM: "
