@@ -162,6 +162,19 @@ def test_a_log_in_which_nothing_is_right(commit: float, found: str) -> None:
     assert names(log(*bins(commit, commit))) == [found]
 
 
+def test_a_log_whose_drafts_are_accepted_and_not_committed_is_no_dead_drafter() -> None:
+    """The founding pair: a length of 1.00 beside a depth of 3.00."""
+    length = Claim(
+        what="commit length", value=1.0, origin="decode log avg_commit_len", window="the whole log"
+    )
+    depth = Claim(
+        what="accepted depth", value=3.0, origin="decode log avg_accepted_depth", window="the whole log"
+    )
+    found = names(log(*bins(1.0, 1.0), draft_tokens=7), length, depth)
+    assert "drafter_dead" not in found
+    assert found[0] == "metric_inconsistency"
+
+
 def test_one_log_line_is_too_little() -> None:
     assert names(log(*bins(1.0, lines=1))) == ["inconclusive"]
 
