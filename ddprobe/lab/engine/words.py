@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,21 +24,23 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 @dataclass(slots=True)
-class Words:
+class Words(abc.ABC):
     """How a run is said."""
 
     engine: Engine
     run: Run
     request: str
 
+    @abc.abstractmethod
     def part(self, tokens: int, *, ended: bool) -> bytes:
-        raise NotImplementedError
+        """A piece of the stream, once so many tokens are out."""
 
     def end(self) -> bytes:
         return DONE
 
+    @abc.abstractmethod
     def whole(self) -> bytes:
-        raise NotImplementedError
+        """The answer that is not streamed."""
 
     def spoken(self) -> dict[str, Any]:
         return meta_info.speculation(self.run, self.engine.ledger.draft_tokens, self.engine.version)
