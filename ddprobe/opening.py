@@ -198,11 +198,7 @@ class Opener:
         except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
             said = getattr(error, "strerror", None) or str(error) or type(error).__name__
             yield Closed(name, f"it cannot be read: {said}")
-        except (
-            NotImplementedError,
-            RuntimeError,
-            ValueError,
-        ) as error:  # a zip with a password, a foreign method
+        except (RuntimeError, ValueError) as error:  # a zip with a password, a foreign method
             yield Closed(name, f"it cannot be unpacked: {error}")
 
     def _compressed(self, path: Path, name: str, packing: str, depth: int) -> Iterator[Opened]:
