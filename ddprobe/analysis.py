@@ -63,7 +63,6 @@ def analyse(paths: Sequence[str], writer: ReportWriter, progress: Progress) -> R
         report = dataclasses.replace(
             report, seconds=time.time() - started, redactions=redactor.count + report.redactions
         )
-        report = runner.with_hypotheses(report, {})
         report = runner.with_trouble(runner.masked_report(report, redactor), writer.trouble)
         progress(HOST, "")
         writer.finish(report, redactor.known)
@@ -96,7 +95,7 @@ class _Analysis:
             except UsageError as error:
                 self._closed(opened.name, error.message)
         elif isinstance(opened, opening.Closed):
-            self._closed(opened.name, opened.why)
+            self._closed(opened.name, opened.why, lost=opened.lost)
         else:
             try:
                 self._read(opened)
@@ -149,16 +148,23 @@ class _Analysis:
         """Whether the same bytes came under another name: they count once."""
         if not content.sha256 or content.sha256 not in self._seen:
             return False
-        same = (f"the same bytes as {self._seen[content.sha256]}: counted once",)
-        file = EvidenceFile(name=name, size=content.size, sha256=content.sha256, recognised=same, kept=False)
+        other = self._seen[content.sha256]
+        file = EvidenceFile(
+            name=name,
+            size=content.size,
+            sha256=content.sha256,
+            recognised=(f"the same bytes as {other}: counted once",),
+            kept=False,
+            same_as=other,
+        )
         self._files.append((_record(name, file), None))
         return True
 
-    def _closed(self, name: str, why: str) -> None:
+    def _closed(self, name: str, why: str, *, lost: bool = True) -> None:
         name = self._unique(self._redactor.prose(name))
         why = self._redactor.prose(why)
         file = EvidenceFile(name=name, size=0, kept=False, trouble=why)
-        self._files.append((_record(name, file, troubles=(why,)), None))
+        self._files.append((_record(name, file, troubles=(why,) if lost else ()), None))
 
     def _unique(self, name: str) -> str:
         unique, number = name, 1
@@ -172,8 +178,10 @@ class _Analysis:
 
     def _rejudged(self, opened: opening.OldReport) -> Report:
         self.say(f"judging {opened.name} again")
-        then = store.load(opened.folder)
-        now = rejudging.rejudge(opened.folder)
+        kept = store.kept(opened.folder)
+        then = kept.report
+        now = rejudging.rejudge(opened.folder, kept)
+        reasons = tuple(finding.summary for finding in rejudging.damaged(kept))
         taken = {host.name for report in self._old for host in report.hosts}
         told: list[StepRecord] = []
         changed: list[Finding] = []
@@ -181,22 +189,28 @@ class _Analysis:
             fact = rejudging.compared(then, now, opened.name, host.name)
             told.append(
                 StepRecord(
-                    id=f"{opened.name} again", probe=AGAIN, host=host.name, status="done", facts=(fact,)
+                    id=f"{opened.name} again",
+                    probe=AGAIN,
+                    host=host.name,
+                    status="incomplete" if reasons else "done",
+                    reasons=reasons,
+                    facts=(fact,),
                 )
             )
             if not fact.same:
                 changed.append(_changed(fact, host.name))
         for step in now.steps:
             for artefact in step.artefacts:
-                if artefact.files:
+                if artefact.files and not any(path in kept.lost for path in store.paths_of(artefact)):
                     self._writer.adopt(
                         step.host, step.id, artefact, lambda path: self._old_bytes(opened.folder, path)
                     )
         if not now.verdicts:
             facts = [fact for step in now.steps for fact in step.facts]
             only = now.hosts[0].name if len(now.hosts) == 1 else ""
-            ruled = runner.conclude(Host(name=only), facts, now.findings, collected=True)
-            now = dataclasses.replace(now, verdicts=ruled)
+            known = store.known_host(opened.folder, only) if only else Host(name="")
+            ruled, ledger = rejudging.ruled(known, facts, now.findings)
+            now = dataclasses.replace(now, verdicts=ruled, hypotheses=ledger)
         now = dataclasses.replace(now, steps=(*now.steps, *told), findings=(*now.findings, *changed))
         return _renamed(now, taken, opened.name)
 
@@ -265,7 +279,8 @@ class _Analysis:
         ]
         facts, found = rejudging.judge_files(ordered, host, paths)
         found = gaps + found
-        return records, found, *rejudging.ruled(Host(name=host), facts, found)
+        files = rejudging.files_of(records)
+        return records, found, *rejudging.ruled(Host(name=host), facts, found, files=files)
 
 
 def _record(

@@ -88,6 +88,10 @@ class Plot:
     """A value that none can exceed, drawn as a line."""
     interval: str = ""
     """What the ends of the intervals are: `95 % interval`."""
+    logarithmic: bool = False
+    """Equal ratios take equal room, up and down, and among the places where `at` is given. What is not above 0 is left out."""
+    at: tuple[float, ...] = ()
+    """The number that each place stands for: its distance to the others. Empty: equal steps."""
 
 
 Block = Heading | Paragraph | Table | Code | Pairs | Plot

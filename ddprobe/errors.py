@@ -2,7 +2,8 @@
 
 DdprobeError                 one line: what, where; `advice`: what to try
 ├── UsageError               exit 2: nothing was run
-│   └── InventoryError       exit 2: the hosts file, with file:line:column
+│   ├── InventoryError       exit 2: the hosts file, with file:line:column
+│   └── PlaybookError        exit 2: a playbook, with file:line:column
 ├── HostError                exit 3: this host could not be reached or refused us; the others go on
 │   ├── Unreachable          no route, no name, refused, timed out, the line went dead
 │   ├── NotAuthenticated     the host knows us not: keys, agent, user
@@ -32,6 +33,10 @@ class UsageError(DdprobeError):
 
 class InventoryError(UsageError):
     """The hosts file is wrong; the message holds every mistake found, each with file:line:column."""
+
+
+class PlaybookError(UsageError):
+    """A playbook is wrong; the message holds every mistake found, each with file:line:column."""
 
 
 class HostError(DdprobeError):

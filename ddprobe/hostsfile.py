@@ -93,7 +93,7 @@ class Defaults(_Strict):
     drafter: str | None = None
     target: str | None = None
     log: str | None = None
-    gpu_bandwidth: Annotated[float, Field(gt=0)] | None = None
+    gpu_bandwidth: Annotated[float, Field(ge=1, le=1_000_000, allow_inf_nan=False)] | None = None
     tags: list[str] | None = None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -152,6 +152,27 @@ class HttpRequest:
 Question = Command | HttpRequest
 
 
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start this command beside the conversation, and go on asking. What is sent back is None.
+
+    It runs until `End`, its timeout or the end of the conversation, whichever comes first. One that cannot be started
+    says so in its answer.
+    """
+
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Stop the command that was begun under this key. What is sent back is its `CommandResult`.
+
+    Without it the answer is taken when the conversation ends, however that comes.
+    """
+
+    key: str
+
+
 # --- answers -----------------------------------------------------------------------------------------------
 
 
@@ -171,6 +192,8 @@ class CommandResult:
     """stdout reached the cap."""
     stderr_truncated: bool = False
     timed_out: bool = False
+    stopped: bool = False
+    """It was begun beside the conversation and ended by us, as planned: what it said until then is its answer."""
     failure: str = ""
     """Why the road failed, when it did; then nothing else here is an answer."""
 
@@ -188,6 +211,8 @@ class CommandResult:
         if self.truncated:
             # Before the exit code: a program whose output is cut ends by SIGPIPE.
             return f"cut at {len(self.stdout)} bytes"
+        if self.stopped:
+            return ""
         if self.exit_code not in self.question.exits:
             said = self.stderr.decode("utf-8", "replace").strip().splitlines()
             return f"exit code {self.exit_code}" + (f": {said[-1][:300]}" if said else "")
@@ -297,6 +322,8 @@ class Evidence:
             return json.loads(text)
         except ValueError as error:
             raise Unanswered(key, f"is not JSON: {error}") from None
+        except RecursionError:
+            raise Unanswered(key, "is JSON nested too deep to be read") from None
 
     def started_with(self, prefix: str) -> tuple[Result, ...]:
         """Every answer whose key begins with `prefix`, in order."""
@@ -408,11 +435,25 @@ class Hypothesis:
     host: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerLine:
+    """One hypothesis over all hosts that have a ledger: which of them support it, refute it, did not test it."""
+
+    name: str
+    text: str
+    supported: tuple[str, ...] = ()
+    refuted: tuple[str, ...] = ()
+    untested: tuple[str, ...] = ()
+
+
 # --- probes ------------------------------------------------------------------------------------------------
 
-Asked = Question | tuple[Question, ...]
+Asked = Question | Begin | End | tuple[Question, ...]
 Conversation = Generator[Asked, Any, None]
-"""Yields a question, or a tuple of questions that travel together; is sent the answer, or a tuple of answers."""
+"""Yields a question, or a tuple of questions that travel together; is sent the answer, or a tuple of answers.
+
+`Begin` and `End` stand around what a command runs beside.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +461,11 @@ class Help:
     """One line about a probe's setting: `name: Annotated[int, Help("…")] = 1`."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Of a text setting that holds several values separated by commas: a playbook may give them as a list."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,11 +477,30 @@ class Probe(abc.ABC):
 
     findings: ClassVar[dict[str, str]] = {}
     """Each finding id that this probe itself can give (lints aside), with a line on what it means."""
+    measures: ClassVar[bool] = False
+    """Whether it times the server: nothing else of ours may run on the host beside it."""
+    outputs: ClassVar[dict[str, str]] = {}
+    """What later steps of a playbook may take from this one, each with a line on what it is."""
 
     @classmethod
     def name(cls) -> str:
         """`source.grep` for ddprobe/probes/source/grep.py."""
         return ".".join(cls.__module__.split(".")[-2:])
+
+    @classmethod
+    def mistakes(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Settings that could never be asked, as (setting, what is wrong with it). `given`: those known so far."""
+        yield from ()
+
+    @classmethod
+    def cost(cls, given: Mapping[str, Any]) -> str:
+        """What it costs the server, in words; empty where it sends no prompt. `given`: settings, None: not known yet."""
+        return ""
+
+    @classmethod
+    def output(cls, facts: Sequence[Fact], findings: Sequence[Finding]) -> Mapping[str, Any]:
+        """Pure: a value for each of `outputs` that is known: numbers, texts, truths, or tuples of them."""
+        return {}
 
     @abc.abstractmethod
     def collect(self, host: Host) -> Conversation:
@@ -518,7 +583,7 @@ class StepRecord:
     probe: str
     host: str
     status: str
-    """`done`, `incomplete` (something asked got no whole answer), `interrupted`, `not_run`."""
+    """`done`, `incomplete` (something asked got no whole answer), `interrupted`, `not_run`, `skipped` (not wanted here)."""
     settings: tuple[tuple[str, Any], ...] = ()
     reasons: tuple[str, ...] = ()
     """Why it is not `done`."""
@@ -526,6 +591,23 @@ class StepRecord:
     seconds: float = 0.0
     artefacts: tuple[Artefact, ...] = ()
     facts: tuple[Fact, ...] = ()
+    kept_from: str = ""
+    """The report that it was taken over from; empty when this run asked it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybookRecord:
+    """The playbook that a run carried out, and with what."""
+
+    name: str
+    about: str = ""
+    file: str = ""
+    digest: str = ""
+    """SHA-256 of the file, in hex."""
+    vars: tuple[tuple[str, Any], ...] = ()
+    """As used: defaults and `--set`."""
+    hypotheses: tuple[str, ...] = ()
+    """Names of those that the report's ledger is to answer; all where it declares none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -538,6 +620,7 @@ class Report:
     seconds: float = 0.0
     lab: bool = False
     interrupted: bool = False
+    playbook: PlaybookRecord | None = None
     hosts: tuple[HostRecord, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -555,14 +638,30 @@ class Report:
         return Outcome.worst([finding.outcome for finding in self.findings] + judged + answered)
 
 
+def summed(hypotheses: Iterable[Hypothesis]) -> tuple[LedgerLine, ...]:
+    """The ledgers of all hosts as one, in the order of the hypotheses."""
+    lines: dict[str, dict[str, list[str]]] = {}
+    texts: dict[str, str] = {}
+    for one in hypotheses:
+        texts.setdefault(one.name, one.text)
+        found = lines.setdefault(one.name, {"supported": [], "refuted": [], "untested": []})
+        found.get(one.status, found["untested"]).append(one.host)
+    return tuple(
+        LedgerLine(name=name, text=texts[name], **{status: tuple(hosts) for status, hosts in found.items()})
+        for name, found in lines.items()
+    )
+
+
+EXPECTED = "EXPECT"
+"""How the ids begin of findings that say whether a playbook's expectation was met."""
 FAIL_ON = {"fail": Outcome.FAIL, "warn": Outcome.WARN, "never": None}
 
 
 def exit_code(report: Report, fail_on: str = "fail") -> int:
     """The exit code of a finished run: the first of 130, 1, 3, 4 that holds, else 0.
 
-    *unknown* never counts for 1; the verdict `inconclusive`, a step without a whole answer, or an answer that could
-    not be written to the report's folder, counts for 4.
+    *unknown* never counts for 1; the verdict `inconclusive`, a step without a whole answer, an expectation of the
+    playbook that cannot be told, or an answer that could not be written to the report's folder, counts for 4.
     """
     limit = FAIL_ON[fail_on]
     if report.interrupted:
@@ -573,6 +672,8 @@ def exit_code(report: Report, fail_on: str = "fail") -> int:
     if any(host.error for host in report.hosts):
         return 3
     if report.trouble or any(step.status == "incomplete" for step in report.steps):
+        return 4
+    if any(f.outcome is Outcome.UNKNOWN and f.id.startswith(EXPECTED) for f in report.findings):
         return 4
     if any(verdict.outcome is Outcome.UNKNOWN for verdict in report.verdicts):
         return 4

@@ -52,14 +52,34 @@ PROGRAMS: dict[str, Options] = {
     "hostname": {},
     "date": {"+%s.%N": None, "+%s": None},
     "journalctl": {
-        "-q": None, "--no-pager": None, "-o": re.compile(r"short-iso\Z"), "-n": _NUMBER, "-u": _UNIT, "--user-unit": _UNIT,
+        "-q": None, "--no-pager": None, "-k": None, "-o": re.compile(r"short-iso\Z"), "-n": _NUMBER, "-u": _UNIT, "--user-unit": _UNIT,
     },
+    "dmesg": {},
+    "nvidia-smi": {},
+    "dcgmi": {},
+    "rocm-smi": {},
+    "amd-smi": {},
     "echo": {},
     "true": {},
 }  # fmt: skip
+# Tools of GPU drivers can also reset cards, set clocks and limits, and clear counters. So it is no list of options that
+# says what they may be asked, but whole command lines: one that is none of these is refused.
+_FIELDS = r"[a-z0-9_.,]{1,2000}"
+FORMS: dict[str, re.Pattern[str]] = {
+    "nvidia-smi": re.compile(
+        rf"(--query-(gpu|compute-apps|remapped-rows)={_FIELDS} --format=csv(,noheader)?(,nounits)?( -l \d{{1,3}}| -lms \d{{3,5}})?"
+        r"|-L|--version|topo -m)\Z"
+    ),
+    "dcgmi": re.compile(r"(-v|discovery -l|dmon -e \d{1,4}(,\d{1,4}){0,31} -d \d{3,5}( -c \d{1,6})?)\Z"),
+    "rocm-smi": re.compile(r"--show[a-z]+( --show[a-z]+| vram){0,15} --json\Z"),
+    "amd-smi": re.compile(r"(version|static|metric) --json\Z"),
+}
+_GOES_ON = re.compile(r"nvidia-smi .* -l(ms)? |dcgmi dmon ")
+"""What goes on until somebody ends it: allowed only with a timeout of its own."""
+MAX_GOING_ON = 4 * 3600.0
 _ON_FILES = frozenset({"cat", "head", "tail", "wc", "sed", "grep", "find", "ls", "readlink", "stat"})
 """Without a file they would read stdin, or all of the folder they are started in."""
-_ON_NOTHING = frozenset({"uname", "id", "hostname", "date", "journalctl"})
+_ON_NOTHING = frozenset({"uname", "id", "hostname", "date", "journalctl", "dmesg"})
 _GLOB = re.compile(r"/[A-Za-z0-9_./*?\[\]+@,=:-]*\Z")
 _BROAD = re.compile(r"/(proc(/[^/]+)?|sys|dev|run|var|home|usr|mnt|media|nfs)?\Z")
 """Where a search without `-maxdepth` would cost the host much."""
@@ -185,6 +205,9 @@ def _check_command(command: Command) -> None:
             raise _refuse(command, "a NUL byte in a word")
         if isinstance(word, Glob) and not _GLOB.match(word.pattern):
             raise _refuse(command, f"the pattern {word.pattern!r} is not a plain absolute path pattern")
+    if program in FORMS:
+        _check_form(command, program)
+        return
     try:
         given = operands(command.argv, PROGRAMS[program])
     except NotAllowed as error:
@@ -192,6 +215,17 @@ def _check_command(command: Command) -> None:
     _check_operands(command, program, tuple(map(str, given)))
     for word in given:
         _check_path(command, word)
+
+
+def _check_form(command: Command, program: str) -> None:
+    """A tool of a GPU driver: the whole line is on the list, and one that goes on ends by itself."""
+    words = command.argv[1:]
+    plain = all(isinstance(word, str) and word and not set(word) & set(" \t\n") for word in words)
+    if not plain or not FORMS[program].match(" ".join(map(str, words))):
+        raise _refuse(command, f"this command line of {program} is not on the list")
+    goes_on = _GOES_ON.match(str(command))
+    if goes_on and (command.timeout is None or not 0 < command.timeout <= MAX_GOING_ON):
+        raise _refuse(command, f"{program} would go on for ever: it needs a timeout")
 
 
 def _check_operands(command: Command, program: str, given: tuple[str, ...]) -> None:
@@ -204,9 +238,11 @@ def _check_operands(command: Command, program: str, given: tuple[str, ...]) -> N
     if program in _ON_NOTHING and given:
         raise _refuse(command, f"{program} takes no operands here")
     if program == "journalctl" and not (
-        {"-u", "--user-unit"} & set(argv) and {"-n", "--no-pager"} <= set(argv)
+        {"-u", "--user-unit", "-k"} & set(argv) and {"-n", "--no-pager"} <= set(argv)
     ):
-        raise _refuse(command, "a journal is read of one unit, a number of lines, and without a pager")
+        raise _refuse(
+            command, "a journal is read of one unit or the kernel, a number of lines, and without a pager"
+        )
     if program in _ON_FILES and not given:
         raise _refuse(command, f"{program} without a file")
     for path in given:

@@ -3,7 +3,7 @@
 Every record is an object of its fields. A field `started` is ISO 8601 in UTC (null: never). Pairs with distinct
 names are an object. A fact carries its class as `type`. Infinite numbers and NaN are the strings `Infinity`,
 `-Infinity` and `NaN`. At the top stand, besides the report's own fields, what is derived from them: `outcome`,
-`ranges` and `hits` (the source read and found, one a line) and `points` (one per arm and context measured); a verdict
+`ledger` (each hypothesis with the hosts that support, refute or did not test it), `ranges` and `hits` (the source read and found, one a line) and `points` (one per arm and context measured); a verdict
 has its `outcome`.
 """
 
@@ -24,7 +24,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from ddprobe import facts as known_facts
 from ddprobe import probes
 from ddprobe.errors import UsageError
-from ddprobe.model import Fact, Outcome, Probe, Report, StepRecord
+from ddprobe.model import Fact, Outcome, Probe, Report, StepRecord, summed
 
 SCHEMA = "ddprobe-report/1"
 MAX_BITS = 14_000
@@ -35,6 +35,8 @@ POINT_FIELDS = (
     "tok_s", "cached_tokens", "prompt_tokens",
 )  # fmt: skip
 """Of a `CommitPoint`; the point's `host` stands before them and its `origin`, as `source`, behind them."""
+POINT_PURPOSES = ("point", "step-time")
+"""What was measured once more, or on a second server, stands among the facts alone."""
 
 _INFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 # Characters that JSON lets through and a terminal or an encoder does not: C1, bidirectional, separators, halves.
@@ -81,11 +83,13 @@ def from_report(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **{
-            name: fields.pop(name) for name in ("name", "version", "started", "seconds", "lab", "interrupted")
+            name: fields.pop(name)
+            for name in ("name", "version", "started", "seconds", "lab", "interrupted", "playbook")
         },
         "outcome": report.outcome.label,
         **{name: fields.pop(name) for name in ("hosts", "findings", "verdicts", "hypotheses")},
-        "points": [_point(fact) for fact in found["CommitPoint"] if fact.get("purpose") == "point"],
+        "ledger": encode(summed(report.hypotheses)),
+        "points": [_point(fact) for fact in found["CommitPoint"] if fact.get("purpose") in POINT_PURPOSES],
         "ranges": [_pick(fact, RANGE_FIELDS) for fact in found["SourceRange"]],
         "hits": [_pick(fact, HIT_FIELDS) for fact in found["SourceHit"]],
         **fields,

@@ -8,7 +8,7 @@ import types
 from typing import Any, Union, get_args, get_origin
 
 from ddprobe import facts, reportjson
-from ddprobe.model import Fact, Outcome, Report
+from ddprobe.model import Fact, LedgerLine, Outcome, Report
 
 _SCALARS = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
 _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
@@ -37,6 +37,7 @@ def schema() -> dict[str, Any]:
     derived = {
         "schema": {"const": reportjson.SCHEMA},
         "outcome": _of(Outcome, definitions),
+        "ledger": {"type": "array", "items": _reference(LedgerLine, definitions)},
         "points": _points(definitions),
         "ranges": _lines(facts.SourceRange, reportjson.RANGE_FIELDS, definitions),
         "hits": _lines(facts.SourceHit, reportjson.HIT_FIELDS, definitions),

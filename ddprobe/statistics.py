@@ -29,6 +29,9 @@ T95 = (
 )
 """Two-sided 95 % points of Student's distribution with 1, 2, … degrees of freedom."""
 
+EXACT = 1000
+"""Values up to which a rank is counted out; beyond, binomial coefficients leave the range of floats, and the normal
+distribution gives the same rank."""
 ANYWHERE = (-math.inf, math.inf)
 
 
@@ -49,10 +52,10 @@ def bootstrap(
     groups: Sequence[Sequence[float]],
     *,
     bounds: tuple[float, float] = ANYWHERE,
-    grain: float = 0.0,
+    grain: float = 0.0,  # equivalent: none
     block: int | None = None,
-    seed: int = 0,
-    resamples: int = 2000,
+    seed: int = 0,  # equivalent: any
+    resamples: int = 2000,  # equivalent: one more or less
 ) -> Interval | None:
     """The mean over all values and its interval: groups are drawn anew, then blocks of neighbours within each.
 
@@ -80,7 +83,7 @@ def _resampled(
     groups: Sequence[Sequence[float]], block: int | None, seed: int, resamples: int
 ) -> tuple[float, float]:
     """2.5 % and 97.5 % of the means of resampled groups."""
-    first = groups[0][0]
+    first = groups[0][0]  # equivalent: any of them
     if all(value == first for group in groups for value in group):
         return first, first
     draw = random.Random(seed)
@@ -89,7 +92,7 @@ def _resampled(
     for _ in range(resamples):
         amount = 0.0
         count = 0
-        for sums, length, picks in draw.choices(blocks, k=len(blocks)) if len(blocks) > 1 else blocks:
+        for sums, length, picks in draw.choices(blocks, k=len(blocks)):
             amount += sum(draw.choices(sums, k=picks))
             count += picks * length
         means.append(amount / count)
@@ -101,12 +104,16 @@ def _blocks(values: Sequence[float], block: int | None) -> tuple[list[float], in
     """The sum of every block of neighbours, how long one is, and how many make up the group."""
     size = len(values)
     length = max(1, min(size, block if block is not None else round(size ** (1 / 3))))
-    reach = list(itertools.accumulate(itertools.chain(values, values[: length - 1]), initial=0.0))
+    around = itertools.chain(values, values[: length - 1])
+    reach = list(itertools.accumulate(around, initial=0.0))  # equivalent: only differences are taken
     return [reach[at + length] - reach[at] for at in range(size)], length, math.ceil(size / length)
 
 
 def ratio(
-    groups: Sequence[tuple[float, int]], *, bounds: tuple[float, float] = ANYWHERE, grain: float = 0.0
+    groups: Sequence[tuple[float, int]],
+    *,
+    bounds: tuple[float, float] = ANYWHERE,
+    grain: float = 0.0,  # equivalent: none
 ) -> Interval | None:
     """The same for groups of which only sum and count are known: Student's interval over the groups.
 
@@ -120,7 +127,7 @@ def ratio(
     size = len(full)
     residue = math.fsum((amount - mean * count) ** 2 for amount, count in full)
     error = math.sqrt(size / (size - 1) * residue) / total
-    spread = (T95[size - 2] if size - 2 < len(T95) else Z95 + 2.4 / (size - 1)) * error
+    spread = (T95[size - 2] if size - 2 < len(T95) else Z95 + 2.4 / (size - 2)) * error
     low, high = max(mean - spread, min(bounds[0], mean)), min(mean + spread, max(bounds[1], mean))
     return _unseen(Interval(mean, low, high), total, grain, bounds)
 
@@ -128,8 +135,8 @@ def ratio(
 def _unseen(interval: Interval, size: int, farthest: float, bounds: tuple[float, float]) -> Interval:
     """The interval, at least as wide as what `size` values cannot exclude."""
     share = rule_of_three(size)
-    down = min(farthest, max(0.0, interval.mean - bounds[0]))
-    up = min(farthest, max(0.0, bounds[1] - interval.mean))
+    down = min(farthest, interval.mean - bounds[0])
+    up = min(farthest, bounds[1] - interval.mean)
     return Interval(
         interval.mean,
         min(interval.low, interval.mean - share * down),
@@ -139,7 +146,7 @@ def _unseen(interval: Interval, size: int, farthest: float, bounds: tuple[float,
 
 def rule_of_three(size: int) -> float:
     """What was not seen in `size` independent tries has, with 95 % confidence, a probability below this."""
-    return min(1.0, 3 / size) if size > 0 else 1.0
+    return 3 / max(size, 3)
 
 
 def proportion_interval(hits: int, size: int) -> Interval | None:
@@ -161,6 +168,47 @@ def mean(values: Sequence[float]) -> float | None:
 def median(values: Sequence[float]) -> float | None:
     """The middle value; None without values."""
     return quantile(values, 0.5)
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The ends of the median's 95 % interval: values of such rank that the binomial distribution leaves at most 2.5 % out
+    on either side. It takes no shape for granted, and values to be independent. None for fewer than six.
+    """
+    size = len(values)
+    rank = _outer_rank(size)
+    if not rank:
+        return None
+    ordered = sorted(values)
+    return ordered[rank - 1], ordered[size - rank]
+
+
+def _outer_rank(size: int) -> int:
+    """The rank from either end at which the median's interval ends; 0 for fewer than six values."""
+    if size > EXACT:
+        return math.floor((size - Z95 * math.sqrt(size)) / 2)
+    outside, rank = 0.5**size, 0
+    while outside <= 0.025:
+        rank += 1
+        outside += math.comb(size, rank) * 0.5**size
+    return rank
+
+
+def between(pairs: Sequence[tuple[float, float]], place: float, near: float = 0.0) -> float | None:
+    """The value at a place: of the nearest pair (place, value) if that is nearer than this share of the place, else on the
+    straight line between its two neighbours; None beyond the outermost.
+    """
+    known = sorted(pairs)
+    if not known:
+        return None
+    closest = min(known, key=lambda pair: abs(pair[0] - place))
+    if abs(closest[0] - place) <= near * place:
+        return closest[1]
+    below = [pair for pair in known if pair[0] <= place]
+    above = [pair for pair in known if pair[0] >= place]
+    if not below or not above:
+        return None
+    (x0, y0), (x1, y1) = below[-1], above[0]
+    return y0 + (y1 - y0) * (place - x0) / (x1 - x0) if x1 > x0 else y0
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:

@@ -305,7 +305,8 @@ _BOUNDS = {
 def _place(document: Document, model: type[pydantic.BaseModel], error: dict[str, Any]) -> Problem:
     where = _within(document.data, error["loc"])
     kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
-    name = str(error["loc"][-1]) if error["loc"] else "the file"
+    # An item of a list is called as the list is.
+    name = next((part for part in reversed(error["loc"]) if isinstance(part, str)), "the file")
     if kind == "extra_forbidden":
         allowed = _allowed(model, error["loc"][:-1])
         text = f"unknown key {name!r}{nearest(name, allowed)}; allowed: {', '.join(allowed)}"

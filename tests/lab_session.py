@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from ddprobe.lab import shell
@@ -21,6 +22,40 @@ from ddprobe.model import (
 )
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
+from ddprobe.sessions.running import Running
+
+
+class OnPaper:
+    """A program that goes on, in the session's own time: each request brings it forward."""
+
+    def __init__(self, session: LabSession, command: Command) -> None:
+        self.session = session
+        self.command = command
+        self.out = shell.run(session.machine, command)
+        self.began = self.due = session.now
+        self.go_on()
+
+    def go_on(self) -> None:
+        while self.out.sample is not None and self.due <= self.session.now:
+            self.out.stdout += self.out.sample(self.due)
+            self.due += self.out.every
+
+    def stop(self) -> None:
+        if self in self.session.beside:
+            self.session.beside.remove(self)
+
+    def answer(self) -> CommandResult:
+        goes_on = self.out.sample is not None
+        return CommandResult(
+            question=self.command,
+            exit_code=shell.TERMINATED if goes_on else self.out.exit,
+            stdout=bytes(self.out.stdout[: self.command.cap]),
+            stderr=bytes(self.out.stderr),
+            started=self.began,
+            seconds=self.session.now - self.began if goes_on else 0.0,
+            truncated=len(self.out.stdout) > self.command.cap,
+            stopped=goes_on,
+        )
 
 
 class LabSession(Session):
@@ -29,8 +64,12 @@ class LabSession(Session):
     def __init__(self, machine: Machine, host: Host | None = None) -> None:
         own = Host(name=machine.hostname, gpu_bandwidth=machine.gpu_bandwidth)
         super().__init__(host or own, Redactor(), threading.Event())
-        self.machine = machine
+        self.machine = replace(machine, clock=lambda: self.now)
         self.now = 1_790_000_000.0
+        self.beside: list[OnPaper] = []
+        if machine.gpus is not None and machine.gpus.engine is not None:
+            # So that what its cards do at a moment is what they did on paper.
+            machine.gpus.engine.clock = lambda: self.now
 
     @property
     def connection(self) -> Connection:
@@ -53,6 +92,11 @@ class LabSession(Session):
             truncated=len(out.stdout) > command.cap,
         )
 
+    def _begin(self, command: Command) -> Running:
+        running = OnPaper(self, command)
+        self.beside.append(running)
+        return running
+
     def _http(self, request: HttpRequest) -> HttpResult:
         server = self.machine.servers.get(urlsplit(request.base).port or 80)
         if server is None or not server.alive:
@@ -68,6 +112,8 @@ class LabSession(Session):
             chunks.append(Chunk(piece.at, len(piece.data)))
         seconds = chunks[-1].at if chunks else 0.0
         self.now += seconds
+        for running in self.beside:
+            running.go_on()
         return HttpResult(
             question=request,
             status=response.status,

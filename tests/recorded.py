@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from ddprobe.model import (
+    Chunk,
     Command,
     CommandResult,
     Connection,
@@ -24,6 +25,7 @@ from ddprobe.model import (
 )
 from ddprobe.redact import Redactor
 from ddprobe.sessions.base import Session
+from ddprobe.sessions.running import Running, Told
 
 
 class RecordedSession(Session):
@@ -43,6 +45,12 @@ class RecordedSession(Session):
     def _carry(self, questions: tuple[Question, ...]) -> Sequence[Result]:
         return [self._answer(question) for question in questions]
 
+    def _begin(self, command: Command) -> Running:
+        """Its answer stands ready; `stopped: true` in the recording says that it was going on until then."""
+        result = self._answer(command)
+        assert isinstance(result, CommandResult)
+        return Told(result)
+
     def _answer(self, question: Question) -> Result:
         text = self._recorded(_text(question))
         self.unasked.discard(text)
@@ -61,12 +69,14 @@ class RecordedSession(Session):
                 exit_code=answer.get("exit", 0) if ended else None,
                 stdout=self._bytes(answer, "stdout"),
                 stderr=self._bytes(answer, "stderr"),
+                stopped=bool(answer.get("stopped", False)),
                 **road,  # type: ignore[arg-type]
             )
         return HttpResult(
             question=question,
             status=answer.get("status", 200) if not road["failure"] else None,
             body=self._bytes(answer, "body"),
+            chunks=tuple(Chunk(float(at), size) for at, size in answer.get("chunks", [])),
             via="channel",
             **road,  # type: ignore[arg-type]
         )
@@ -107,7 +117,15 @@ def load(path: Path) -> dict[str, Any]:
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     unknown = set(content) - {"about", "settings", "host", "answers", "expect"}
     assert not unknown, f"{path}: unknown keys {unknown}"
-    unknown = set(content["expect"]) - {"facts", "findings", "findings_include", "gaps", "shows", "hides"}
+    unknown = set(content["expect"]) - {
+        "facts",
+        "findings",
+        "findings_include",
+        "gaps",
+        "outputs",
+        "shows",
+        "hides",
+    }
     assert not unknown, f"{path}: unknown keys under expect {unknown}"
     return dict(content)
 

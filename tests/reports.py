@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from pathlib import Path
 
 from ddprobe.facts import Discovered, ModelConfig, Rope, ServerArgs, SourceHit, SourceRange
 from ddprobe.model import (
@@ -16,6 +18,7 @@ from ddprobe.model import (
     StepRecord,
     Verdict,
 )
+from ddprobe.store import MANIFEST
 
 HOSTILE = "\x1b[31mred\x1b[0m \x1b]0;owned\x07 \u202egnp.exe [bold]x[/bold] `tick` | <b>&\x9b\x00\ud800"
 
@@ -116,3 +119,12 @@ def report(lab: bool = False, interrupted: bool = False) -> Report:
         verdicts=(Verdict(name="inconclusive", reasons=("8 steps",), cites=SOURCE, missing=("steps",)),),
         redactions=2,
     )
+
+
+def sign(folder: Path) -> None:
+    """A manifest as of a report that was written so, after a test has changed it."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+    lines = [
+        f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(folder).as_posix()}\n" for p in files
+    ]
+    (folder / MANIFEST).write_text("".join(lines))

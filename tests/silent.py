@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ddprobe.model import Artefact, Finding, Host, HostRecord, Report, Result, StepRecord
+from ddprobe.model import Artefact, Finding, Host, HostRecord, PlaybookRecord, Report, Result, StepRecord
 from ddprobe.store import ReportWriter
 
 
@@ -13,6 +13,9 @@ class SilentWriter(ReportWriter):
         self.trouble = ""
 
     def plan(self, hosts: Sequence[Host], steps: Sequence[StepRecord]) -> None:
+        pass
+
+    def playbook(self, record: PlaybookRecord) -> None:
         pass
 
     def answer(self, host: str, step: str, result: Result) -> None:

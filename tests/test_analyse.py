@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import dataclasses
 import gzip
 import hashlib
 import io
@@ -23,16 +24,18 @@ from typing import Any
 
 import pytest
 
-from ddprobe import opening, reportjson, reportschema, runner
+import ddprobe
+from ddprobe import reportjson, reportschema, runner, verdicts
 from ddprobe.cli import app
 from ddprobe.evidence import beside
 from ddprobe.lab import hosts
 from ddprobe.model import Host, Probe, Step
+from ddprobe.opening import bounds
 from ddprobe.probes.draft.commit import DraftCommit
 from ddprobe.probes.draft.config import DraftConfig
 from ddprobe.probes.engine.server import EngineServer
 from ddprobe.store import ReportWriter, load
-from tests import recorded
+from tests import recorded, reports
 from tests.lab_session import LabSession
 
 # --- evidence that somebody collected: a drafter that is dead, and one that works --------------------------
@@ -346,7 +349,7 @@ def test_stdin_is_read(analyse: Analyse, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_came_until_ctrl_c_is_judged(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ddprobe", "analyse", "-", "--json"]
-    root = str(Path(opening.__file__).parent.parent)
+    root = str(Path(ddprobe.__file__).parent.parent)
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -448,7 +451,7 @@ def test_a_closed_stdin_is_said(analyse: Analyse, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "CHECKED_FROM", 1024 * 1024)
+    monkeypatch.setattr(bounds, "CHECKED_FROM", 1024 * 1024)
     (tmp_path / "bomb").write_bytes(gzip.compress(bytes(64 * 1024 * 1024)))
     at = folder(tmp_path / "a")
     code, report = analyse(at, tmp_path / "bomb")
@@ -460,7 +463,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, analyse: Analyse, monkeypatch: p
 def test_all_archives_together_unpack_to_no_more_than_the_bound(
     tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "MAX_UNPACKED", 100_000)
+    monkeypatch.setattr(bounds, "MAX_UNPACKED", 100_000)
     for name in "ab":
         (tmp_path / name).write_bytes(gzip.compress(os.urandom(60_000)))
     _, report = analyse("a", "b")
@@ -511,7 +514,7 @@ def test_a_snapshot_of_a_cache_is_read_through_its_links(tmp_path: Path, analyse
 
 
 def test_so_many_files_and_no_more(tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "MAX_FILES", 3)
+    monkeypatch.setattr(bounds, "MAX_FILES", 3)
     at = folder(tmp_path / "a")
     code, report = analyse(at)
     assert code in (1, 4)
@@ -533,8 +536,8 @@ def test_a_large_log_is_read_as_it_streams_by(
     log = (ARGS + decode_lines(3000) + "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345\n").encode()
     (tmp_path / "big.log").write_bytes(log)
     small = analyse("big.log")[1]
-    monkeypatch.setattr(opening, "LARGE", 100_000)
-    monkeypatch.setattr(opening, "CHUNK", 7001)
+    monkeypatch.setattr(bounds, "LARGE", 100_000)
+    monkeypatch.setattr(bounds, "CHUNK", 7001)
     _, large = analyse("big.log")
     file = files(large)["big.log"]
     assert not file["kept"]
@@ -549,8 +552,8 @@ def test_a_large_log_is_read_as_it_streams_by(
     (artefact,) = large["steps"][0]["artefacts"]
     rest = (kept / artefact["files"]["file"]).read_text()
     assert rest.startswith(ARGS)
-    assert rest.count("Decode batch") == 1
-    assert "[ddprobe: lines 3 to 3001 are not kept]" in rest
+    assert rest.count("Decode batch") == beside.KEPT
+    assert "[ddprobe: lines 22 to 3001 are not kept]" in rest
     assert "hf_abc" not in rest
     assert artefact["truncated"]
 
@@ -561,8 +564,8 @@ def test_lines_of_a_large_log_keep_their_numbers(
     died = "[2026-09-10 13:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
     log = ARGS + decode_lines(500) + died + "RuntimeError: CUDA error: gone\n" + decode_lines(2)
     (tmp_path / "big.log").write_text(log)
-    monkeypatch.setattr(opening, "LARGE", 10_000)
-    monkeypatch.setattr(opening, "CHUNK", 4096)
+    monkeypatch.setattr(bounds, "LARGE", 10_000)
+    monkeypatch.setattr(bounds, "CHUNK", 4096)
     _, report = analyse("big.log")
     lines = {f["kind"]: f["line"] for s in report["steps"] for f in s["facts"] if f["type"] == "LogEvent"}
     assert lines["crash"] == 503
@@ -573,7 +576,7 @@ def test_lines_of_a_large_log_keep_their_numbers(
 def test_of_too_many_other_lines_beginning_and_end_are_kept(
     tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "LARGE", 10_000)
+    monkeypatch.setattr(bounds, "LARGE", 10_000)
     monkeypatch.setattr(beside, "HEAD", 3000)
     monkeypatch.setattr(beside, "TAIL", 1000)
     noise = "".join(f"nothing of interest happened in turn {n}\n" for n in range(2000))
@@ -587,7 +590,7 @@ def test_of_too_many_other_lines_beginning_and_end_are_kept(
 def test_the_analysis_of_a_large_log_is_judged_again_to_the_byte(
     tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "LARGE", 10_000)
+    monkeypatch.setattr(bounds, "LARGE", 10_000)
     at = folder(tmp_path / "a")
     (at / "big.log").write_text(ARGS + decode_lines(500))
     analyse(at)
@@ -598,7 +601,7 @@ def test_the_analysis_of_a_large_log_is_judged_again_to_the_byte(
 def test_a_large_binary_is_not_read(
     tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "LARGE", 1000)
+    monkeypatch.setattr(bounds, "LARGE", 1000)
     (tmp_path / "core").write_bytes(b"\0\1\2\3" * 1000)
     code, report = analyse("core")
     assert code == 4
@@ -710,6 +713,24 @@ def test_a_measurement_is_judged_again_to_the_byte(measured: Path, analyse: Anal
     assert len(after["points"]) == len(json.loads((measured / "report.json").read_text())["points"])
 
 
+def test_the_bandwidth_of_an_old_reports_gpu_is_not_forgotten(
+    tmp_path: Path, analyse: Analyse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = LabSession(dataclasses.replace(hosts.healthy(), gpu_bandwidth=1792.0))
+    steps = [Step("commit", DraftCommit(contexts="512", arms="repeat", steps=16, prompts=1, seed=3))]
+    before = ran(tmp_path / "old", session.host, steps, lambda *_: session)
+    asked = []
+    reckon = verdicts.ledger
+
+    def ledger(facts: Any, findings: Any, found: Any, bandwidth: float | None = None) -> Any:
+        asked.append(bandwidth)
+        return reckon(facts, findings, found, bandwidth)
+
+    monkeypatch.setattr(verdicts, "ledger", ledger)
+    same(before, analyse(before)[1])
+    assert asked == [1792.0]
+
+
 def test_the_report_of_an_analysis_is_one_too(tmp_path: Path, analyse: Analyse) -> None:
     analyse(folder(tmp_path / "a"))
     (before,) = (tmp_path / "reports").iterdir()
@@ -737,6 +758,7 @@ def test_what_another_version_said_is_compared(tmp_path: Path, measured: Path, a
     changed["outcome"] = "warn"
     report["findings"].insert(0, {**changed, "id": "XX99", "step": "config"})
     (old / "report.json").write_text(json.dumps(report))
+    reports.sign(old)
     _, after = analyse(old)
     (fact,) = (f for s in after["steps"] for f in s["facts"] if f["type"] == "Rejudged")
     assert not fact["same"]
@@ -760,12 +782,15 @@ def test_a_report_and_a_log_together(tmp_path: Path, measured: Path, analyse: An
     assert {v["host"] for v in report["verdicts"]} == set(names)
 
 
-def test_a_report_without_its_evidence_is_judged_by_its_facts(
+def test_what_a_report_without_its_evidence_says_is_unknown(
     tmp_path: Path, measured: Path, analyse: Analyse
 ) -> None:
     old = tmp_path / "old"
     shutil.copytree(measured, old)
     shutil.rmtree(old / "evidence")
-    _, after = analyse(old)
-    same(measured, after)
+    code, after = analyse(old)
+    assert code == 4
+    assert {finding["outcome"] for finding in after["findings"]} <= {"unknown", "info"}
+    assert [verdict["name"] for verdict in after["verdicts"]] == ["inconclusive"]
+    assert after["points"] == []
     assert load(old).steps

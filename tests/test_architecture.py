@@ -11,16 +11,18 @@ ROOT = Path(__file__).parent.parent / "ddprobe"
 
 # The rooms that touch network, files and screen; they may use each other.
 EDGES = {
-    "runner", "interrupts", "opening", "analysis", "rejudging", "store", "reportjson", "reportschema", "sessions", "render",
-    "inventory", "hostsfile", "playbook", "yamlfile",
+    "runner", "running", "interrupts", "opening", "analysis", "rejudging", "store", "reportjson", "reportschema", "sessions", "render",
+    "inventory", "hostsfile", "playbook", "playbookfile", "yamlfile",
 }  # fmt: skip
 # From the ground up: a module imports only from lines below its own, or its own folder.
 FLOORS = (
     {"errors", "blocks", "ddprobe"},
     {"model"},
     {"argv"},
-    {"parsing", "statistics", "readonly", "redact", "arms"},
+    {"parsing", "statistics", "fitting", "readonly", "redact", "arms"},
     {"facts"},
+    {"steplaw", "gpu_cards"},
+    {"roofline"},
     {"engines"},
     {"evidence"},
     {"lints"},
@@ -33,7 +35,8 @@ FLOORS = (
 )
 LEVEL = {room: level for level, floor in enumerate(FLOORS) for room in floor}
 PURE = {
-    "errors", "blocks", "model", "argv", "parsing", "statistics", "readonly", "redact", "arms", "engines", "facts", "evidence",
+    "errors", "blocks", "model", "argv", "parsing", "statistics", "fitting", "readonly", "redact", "arms", "engines", "facts", "steplaw",
+    "gpu_cards", "roofline", "evidence",
     "lints", "verdicts", "probes",
 }  # fmt: skip
 WORLD = {

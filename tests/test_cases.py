@@ -73,7 +73,7 @@ NAMED = {
     "c16": {"AGGREGATION": (LINT, "MC05"), "OVERCOUNT_AFTER_STOP": (LINT, "MC04")},
     "c17": {
         "REPEATED_NEAR_CAP": (REASON, "repeat commits 15.40 of 16"),
-        "TEMPLATE_DIFFERS": (REASON, "gsm8k no-thinking commits 10.00"),
+        "TEMPLATE_DIFFERS": (REASON, "the mode of thinking decides"),
     },
     "c18": {"DRAFT_DTYPE_FORCED": (LINT, "DC17"), "REPEATED_AT_FLOOR": FLOOR},
     "c19": {"MTP_WEIGHTS_ABSENT": (LINT, "DC28"), "ACCEPT_ZERO": (LINT, "MC10")},
@@ -136,6 +136,11 @@ def test_the_right_verdict_comes_first(folder: Path) -> None:
     found = names(judge(files(folder))[2])
     assert found[0] in [wanted["verdict"], *wanted["also_accept"]]
     assert not set(found) & set(wanted["must_not"])
+
+
+@pytest.mark.parametrize("folder", PUBLIC, ids=name_of)
+def test_it_is_as_sure_as_the_evidence_allows(folder: Path) -> None:
+    assert judge(files(folder))[2][0].confidence == expected(folder)["confidence"]
 
 
 @pytest.mark.parametrize("folder", PUBLIC, ids=name_of)

@@ -152,7 +152,7 @@ def test_every_command_has_a_help_page(name: str, capsys: pytest.CaptureFixture[
     assert app.run([*name.split(), "--help"]) == 0
     told = capsys.readouterr().out
     assert told.startswith(f"Usage: ddprobe {name}")
-    assert (f"Example: ddprobe {name}" in told) is (name not in ("report", "lab"))
+    assert (f"Example: ddprobe {name}" in told) is (name not in ("report", "lab", "playbook"))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("grep a( h", ["ddprobe: in the pattern 'a(', at character 2: this ( is never closed", "  write \\( for the character itself"]),
         ("grep a h -C many", ["ddprobe: --context 'many' is not a whole number"]),
         ("read f.py:9-3 h", ["ddprobe: the range '9-3' ends before it begins", "  did you mean 3-9?"]),
-        ("probe source.gerp h", ["ddprobe: there is no probe 'source.gerp'", "  did you mean source.grep or source.read?"]),
+        ("probe source.gerp h", ["ddprobe: there is no probe 'source.gerp'", "  did you mean source.grep or source.read or source.attention?"]),
         ("probe echo h --set tims=2", ["ddprobe: test_cli.Echo has no setting 'tims'", "  did you mean times?"]),
         ("probe echo h --set times", ["ddprobe: --set 'times' has no value", "  write --set name=value"]),
         ("probe echo h --set loud=si", ["ddprobe: --set loud: 'si' is not true or false"]),
@@ -515,26 +515,26 @@ def test_the_demo_does_the_main_job_and_says_that_it_is_a_lab(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ddprobe.sessions.open_session", real_open)
-    assert app.run(["demo"]) in (0, 1)
+    short = ["--set", "contexts=1k,4k", "--set", "step_contexts=1k,2k,4k", "--set", "arms=repeat,far-copy"]
+    assert app.run(["demo", *short]) == 1
     told = capsys.readouterr().out
     assert told.startswith("LAB: ")
-    for step in ("config", "server", "grep", "read", "commit"):
+    for step in ("gpu", "logs", "commit", "step-time"):
         assert f"── {step}  lab-" in told
+    for step in ("config", "server", "grep", "read", "attention"):
+        assert f"\n✓ {step}  lab-gpu01: " in told
+        assert f"(evidence/lab-gpu01/{step}/)" in " ".join(told.split())
     assert "metric_inconsistency (commit_path)" in told
-    assert told.count("  complete\n") == 2
+    assert "commit_lens = accept_len + 1" in told
     assert "≠" not in told, "nothing disagrees there, so no mark is explained"
-    assert app.run(["demo", "--scenario", "healthy", "--json"]) == 0
+    assert app.run(["demo", "--scenario", "healthy", "--json", *short]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["lab"] is True
-    assert [(step["id"], step["status"]) for step in report["steps"]] == [
-        ("config", "done"),
-        ("server", "done"),
-        ("grep", "done"),
-        ("read", "done"),
-        ("commit", "done"),
-    ]
+    assert report["playbook"]["name"] == "commit-len-one"
+    assert {step["status"] for step in report["steps"]} == {"done", "skipped"}
+    assert [step["id"] for step in report["steps"] if step["status"] == "skipped"] == ["commit-longer"]
     assert [verdict["name"] for verdict in report["verdicts"]] == ["healthy"]
-    assert [span["status"] for span in report["ranges"]] == ["complete", "complete"]
+    assert {span["status"] for span in report["ranges"]} == {"complete"}
     assert app.run(["demo", "--scenario", "helthy"]) == 2
     assert errors(capsys) == ["ddprobe: the lab has no scenario 'helthy'", "  did you mean healthy?"]
 
@@ -612,6 +612,18 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
     with process.stderr:
         assert process.stderr.read() == b""
     assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(("closed", "code"), [("probes >&-", 0), ("probes 2>&-", 0), ("gerp >&- 2>&-", 2)])
+def test_a_stream_that_was_closed_before_changes_no_exit_code(closed: str, code: int) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m ddprobe {closed}', sys.executable],
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 def test_the_module_runs_as_a_program() -> None:

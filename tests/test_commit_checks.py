@@ -80,7 +80,9 @@ def test_nothing_drifted() -> None:
     assert checks.first_again([ALL_RIGHT] * 4, again).agrees is True
     check = checks.step_time_again([ALL_RIGHT] * 4, again)
     assert check.agrees is True
-    assert check.text.endswith("took 8 ms at the start and 9 ms at the end: no drift")
+    assert check.text.endswith(
+        "took 8 ms at the start and 9 ms at the end: no drift, less than 1.25 times as long"
+    )
 
 
 def test_prompts_that_differ_among_themselves_are_no_drift() -> None:
@@ -125,3 +127,18 @@ def test_counts_stand_in_where_the_order_is_not_known() -> None:
 def test_small_samples_are_not_told_apart() -> None:
     # 3.0 and 2.25 over eight steps each, spread 2.1 and 1.8: less than one standard error of the difference.
     assert checks.compare([request(1, 1, 1, 1, 5, 5, 5, 5)], [request(1, 1, 1, 1, 1, 3, 5, 5)])[2] is False
+
+
+def test_two_step_times_that_differ_say_what_they_are_within() -> None:
+    """Without a request's first two steps they took 1.2 to 2.0 ms, evenly: a tenth of that way in is 1.28."""
+    spread = request(*[8] * 11, step_ms=tuple(1 + n / 10 for n in range(11)))
+    check = checks.step_time_again([spread], [request(*[8] * 11, ms=1.5)])
+    assert check.agrees is True
+    assert check.text.endswith("no drift, within the spread of the steps (10–90 %: 1.28–1.92 ms)")
+    near = checks.step_time_again([request(*[8] * 11, ms=1.12)], [request(*[8] * 11, ms=1.55)])
+    assert near.agrees is True
+    assert near.text.endswith(
+        "took 1.12 ms at the start and 1.55 ms at the end: no drift, less than 0.5 ms apart"
+    )
+    same = checks.step_time_again([request(*[8] * 11)], [request(*[8] * 11)])
+    assert same.text.endswith("took 8 ms at the start and 8 ms at the end: no drift")

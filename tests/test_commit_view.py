@@ -14,9 +14,10 @@ import pytest
 
 from ddprobe import render, reportschema
 from ddprobe.blocks import Block, Plot, Series, Spread, Table
-from ddprobe.model import VERDICTS, Cite, Fact, Outcome, Report, Verdict
+from ddprobe.model import VERDICTS, Cite, Fact, Finding, Hypothesis, Outcome, Report, Verdict
 from ddprobe.probes.draft import _commit_view
 from ddprobe.render import jsonview, markdown, plotting, terminal
+from ddprobe.render.drawing import console_for, draw_block
 from ddprobe.render.progress import progress
 from ddprobe.verdicts import words
 from tests import commit_facts as given
@@ -104,7 +105,7 @@ def test_what_is_unknown_is_a_dash_with_its_reason_and_never_a_number() -> None:
         drafted_steps=None, copied=None, per_position=None,
     )  # fmt: skip
     request = given.request(context=65536, error="HTTP 503: overloaded")
-    assert points_table(blank).rows == (("64k", "repeat", "0", *"–" * 7),)
+    assert points_table(blank).rows == (("64k", "repeat", "0", *"–" * 6),)
     text = drawn(request, request, blank)
     assert "repeat at 64k: 4 of 4 requests gave no measurement: HTTP 503: overloaded" in text
     assert "–: unknown." in text
@@ -250,8 +251,47 @@ def test_a_share_of_a_handful_of_steps_is_not_shown(reached: int, shown_as: str)
 
 def test_steps_without_a_spread_are_not_called_a_median() -> None:
     burst = dataclasses.replace(given.POINTS[0], step_ms_low=None, step_ms_high=None)
-    assert "the mean where no p10–p90 stands" in points_table(burst).caption
+    assert "the mean where no p10–p90 stands" in points_table(burst, given.POINTS[1]).caption
+    alone = points_table(burst)
+    assert "Step: mean, since the steps came in bursts." in alone.caption
+    assert "p10–p90\nms" not in alone.columns
     assert "Step: median." in points_table(given.POINTS[0]).caption
+
+
+def test_no_interval_is_named_where_none_is_drawn() -> None:
+    """Points of others are bare means of an unknown number of steps."""
+    bare = [
+        dataclasses.replace(
+            point,
+            steps=0,
+            commit_low=None,
+            commit_high=None,
+            step_ms_low=None,
+            step_ms_high=None,
+            timed_steps=0,
+        )
+        for point in given.POINTS
+    ]
+    table = points_table(*bare)
+    assert table.rows[0][2] == "–"
+    assert "Step: as stated." in table.caption
+    assert "–: unknown." in table.caption
+    text = drawn(*bare)
+    assert "±" not in text
+    assert "interval" not in text
+    assert "p10" not in text
+    assert "│ 95 % interval" in drawn(*given.POINTS)
+
+
+def test_a_column_left_out_is_named_as_one_says_it() -> None:
+    table = Table(
+        ("what", "lowest–\nhighest", "break-\neven", "accept\nrate"), (("x" * 30,) * 4,), spare=(1, 2, 3)
+    )
+    out = io.StringIO()
+    draw_block(console_for(False, 60, out), table)
+    assert "Left out for want of width: lowest–highest, break-even, accept rate." in " ".join(
+        out.getvalue().split()
+    )
 
 
 def test_without_drafts_there_is_no_plot_of_their_commit() -> None:
@@ -354,6 +394,23 @@ def test_a_plot_is_fenced_in_markdown_and_plain_in_ascii() -> None:
 # --- verdicts ----------------------------------------------------------------------------------------------
 
 
+def test_what_qualifies_the_points_stands_under_a_heading_of_its_own() -> None:
+    idle = given.point("prose", 1024, 1.0, 12.0)
+    text = drawn(dataclasses.replace(idle, drafted_steps=0))
+    assert text.index("What these numbers are worth") < text.index("nothing was drafted in 68 steps")
+    assert "What these numbers are worth" not in drawn(given.POINTS[0])
+
+
+def test_a_source_that_repeats_its_histogram_is_said_once() -> None:
+    said = "says 1203 accepted in 184 steps, the stream 0 in 184"
+    odd = given.request(disagreements=(f"meta_info histogram {said}", f"meta_info {said}"))
+    other = given.request(
+        prompt=1, disagreements=("meta_info says 3 accepted in 2 steps, the stream 0 in 2",)
+    )
+    assert drawn(odd, given.POINTS[0]).count("the stream 0 in") == 1
+    assert drawn(odd, other, given.POINTS[0]).count("the stream 0 in") == 2
+
+
 @pytest.mark.usefixtures("no_steps")
 def test_the_first_verdict_is_a_box_and_the_others_a_line() -> None:
     text = shown(given.report(verdicts=(given.VERDICT, given.KERNEL)))
@@ -425,7 +482,7 @@ def test_each_host_has_its_own_first_verdict() -> None:
     report = given.report(verdicts=(given.VERDICT, given.DIFFICULT, given.KERNEL), hosts=("gpu1", "gpu2"))
     text = shown(report)
     assert "high confidence · gpu1 ─" in text
-    assert "? inconclusive · low confidence · gpu2 ─" in text
+    assert "? inconclusive · gpu2 ─" in text
     assert "medium confidence  [gpu1]" in text
     page = markdown.text(report)
     assert "## Verdict on gpu1: long_context_bug (sliding_window_kv)\n\n**The drafter breaks" in page
@@ -436,12 +493,23 @@ def test_each_host_has_its_own_first_verdict() -> None:
 
 @pytest.mark.usefixtures("no_steps")
 def test_quiet_says_the_verdict_too() -> None:
-    lines = shown(given.report(verdicts=(given.VERDICT,)), quiet=True).splitlines()
-    assert lines[0].startswith("✗ long_context_bug (sliding_window_kv), high confidence: repeat commits 7.50")
+    lines = shown(given.report(verdicts=(given.VERDICT, given.KERNEL)), quiet=True).splitlines()
+    assert lines[0].startswith(
+        "✗ gpu1  long_context_bug (sliding_window_kv), high confidence: repeat commits 7.50"
+    )
+    assert lines[0].endswith("; also attention_kernel_bottleneck")
     unsettled = Verdict(name="inconclusive", reasons=("it fell",), missing=("a far copy",))
-    assert "confidence: missing: a far copy" in shown(given.report(verdicts=(unsettled,)), quiet=True)
-    assert lines[-2].strip().startswith("→ ddprobe commit-probe")
-    assert lines[-1].startswith("✗ fail")
+    assert "? inconclusive: missing: a far copy" in shown(given.report(verdicts=(unsettled,)), quiet=True)
+    assert lines[1].startswith("✗ fail")
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize("name", ["healthy", "text_difficulty"])
+@pytest.mark.usefixtures("no_steps")
+def test_quiet_says_one_line_where_no_verdict_needs_a_look(name: str) -> None:
+    fine = Verdict(name=name, reasons=("repeat commits 7.9 of 8",), next=("keep this report",), host="gpu1")
+    (line,) = shown(given.report(verdicts=(fine,)), quiet=True).splitlines()
+    assert line.startswith({"healthy": "✓ pass", "text_difficulty": "· info"}[name])
 
 
 @pytest.mark.parametrize("options", [{}, {"quiet": True}, {"verbose": True}])
@@ -552,3 +620,21 @@ def test_the_page_of_a_report_is_written_whole(tmp_path: Path) -> None:
     page = tmp_path / "report.md"
     page.write_text(markdown.text(given.report(given.SETUP, *given.POINTS, verdicts=(given.VERDICT,))))
     assert "| 64k | repeat | 68 | 1.05 ±0.05 |" in page.read_text()
+
+
+def test_long_evidence_that_stands_above_is_told_by_its_first_sentence() -> None:
+    """Once whole, as a finding; verbose, everywhere."""
+    summary = f"the depth is 3 and the commit 1. {'This is why, at length. ' * 12}".strip()
+    reason = f"RT01: {summary}"
+    report = dataclasses.replace(
+        reports.report(),
+        findings=(Finding(id="RT01", outcome=Outcome.FAIL, subject="measurement", summary=summary),),
+        verdicts=(Verdict(name="metric_inconsistency", reasons=(reason,)),),
+        hypotheses=(
+            Hypothesis(name="metric_wrong", text="the metric is wrong", status="supported", evidence=reason),
+        ),
+    )
+    brief = shown(report)
+    assert brief.count("This is why") == 12
+    assert brief.count("the depth is 3 and the commit 1 …") == 2
+    assert "…" not in shown(report, verbose=True)

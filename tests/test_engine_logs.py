@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import gzip
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -19,16 +18,32 @@ from ddprobe.lab.install import LOG
 from ddprobe.lab.machine import Machine
 from ddprobe.lab.scenarios import scenario
 from ddprobe.lab.tree import File, Folder, Link
-from ddprobe.model import MIB, Evidence, Fact, Finding, Gap, Host, Question, Result
+from ddprobe.model import (
+    MIB,
+    Begin,
+    Command,
+    CommandResult,
+    End,
+    Evidence,
+    Fact,
+    Finding,
+    Gap,
+    Host,
+    Question,
+    Result,
+)
 from ddprobe.parsing import startup_lines
 from ddprobe.probes.engine import _log_reading
 from ddprobe.probes.engine import logs as probe_module
+from ddprobe.probes.engine._log_following import Follower
 from ddprobe.probes.engine._log_places import Place
 from ddprobe.probes.engine.logs import EngineLogs
 from tests.lab_session import LabSession
 
 T = TypeVar("T")
 PID = 4711
+NOW = 1_790_000_000
+"""When the look begins, by the clock of `LabSession`."""
 START = datetime(2026, 11, 30, 8, 0, 0)
 RUNNER = (
     "Initialized DFLASH draft runner. attention_backend=fa3, model=DFlashDraftModel, block_size=8, "
@@ -67,7 +82,7 @@ def machine(built: Machine) -> Machine:
 def put(
     machine: Machine, content: bytes, path: str = LOG, *, age: int = 0, uid: int = 1000, mode: int = 0o644
 ) -> None:
-    machine.tree.add(path, File(content=content, modified=int(time.time()) - age, uid=uid, mode=mode))
+    machine.tree.add(path, File(content=content, modified=NOW - age, uid=uid, mode=mode))
 
 
 def descriptor(machine: Machine, number: int, target: str, pid: int = PID) -> None:
@@ -81,6 +96,7 @@ def asked(probe: EngineLogs, session: LabSession) -> Evidence:
     try:
         questions = next(conversation)
         while True:
+            assert not isinstance(questions, Begin | End)
             several = questions if isinstance(questions, tuple) else (questions,)
             for question in several:
                 readonly.check(question)
@@ -235,7 +251,7 @@ def test_a_log_that_says_nothing_of_decoding_is_unknown(machine: Machine) -> Non
 
 @pytest.mark.parametrize(
     ("content", "uid", "reason"),
-    [(gzip.compress(b"x" * 100), 1000, "packed (gzip)"), (b"secret", 0, "Permission denied")],
+    [(gzip.compress(b"x" * 100, mtime=0), 1000, "packed (gzip)"), (b"secret", 0, "Permission denied")],
 )
 def test_what_cannot_be_read_is_a_gap(machine: Machine, content: bytes, uid: int, reason: str) -> None:
     put(machine, content, uid=uid, mode=0o600)
@@ -422,6 +438,166 @@ def test_a_log_that_is_cut_short_while_it_is_followed(
     items = list(EngineLogs(follow=True).interpret(evidence))
     assert only(DecodeSeries, items).lines == 3
     assert "cut short or replaced" in only(LogFile, items).notes[0]
+
+
+def gone(machine: Machine, path: str = LOG) -> None:
+    """The file is renamed; one that is put there again is another."""
+    old = machine.tree.nodes.pop(path)
+    folder, _, name = path.rpartition("/")
+    machine.tree.children[folder].remove(name)
+    machine.tree.add(f"{path}.1", old)
+
+
+class Turning(LabSession):
+    """A host where something happens to the log before a look, or (`between`) after its bytes were read."""
+
+    def __init__(
+        self, machine: Machine, turns: list[Callable[[], None] | None], *, between: bool = False
+    ) -> None:
+        super().__init__(machine)
+        self.turns = turns
+        self.between = between
+
+    def _carry(self, questions: tuple[Question, ...]) -> Sequence[Result]:
+        if not questions[0].key.startswith("follow-") or not self.turns:
+            return super()._carry(questions)
+        turn = self.turns.pop(0) or (lambda: None)
+        if not self.between:
+            turn()
+            return super()._carry(questions)
+        first = super()._carry(questions[:-1]) if questions[:-1] else ()
+        turn()
+        return (*first, *super()._carry(questions[-1:]))
+
+
+Followed = Callable[[Turning], list[Fact | Finding | Gap]]
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> Followed:
+    monkeypatch.setattr(probe_module, "ROUNDS", 8)
+
+    def follow(session: Turning) -> list[Fact | Finding | Gap]:
+        probe = EngineLogs(follow=True)
+        return list(probe.interpret(asked(probe, session)))
+
+    return follow
+
+
+BEFORE = text(decode(0, 2.0), decode(10, 2.0))
+MISSED = "lines written between two looks may be missing"
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 5], ids=["shorter", "as long", "longer"])
+def test_a_log_that_is_rotated_by_renaming_is_followed_on(
+    machine: Machine, followed: Followed, size: int, between: bool
+) -> None:
+    put(machine, BEFORE)
+    more = BEFORE + text(decode(20, 2.0))
+
+    def rotate() -> None:
+        gone(machine)
+        put(machine, text(*(decode(30 + n, 5.0) for n in range(size))))
+
+    session = Turning(machine, [None, lambda: put(machine, more), None, rotate], between=between)
+    items = followed(session)
+    assert only(DecodeSeries, items).lines == 3 + size
+    (gap,) = [item for item in items if isinstance(item, Gap)]
+    assert (gap.subject, gap.reason) == (LOG, f"it was cut short or replaced while it was followed: {MISSED}")
+    assert only(LogFile, items).notes[0].endswith("its new beginning was read")
+
+
+def test_bytes_of_another_file_are_not_taken_for_those_that_were_asked_for(
+    machine: Machine, followed: Followed
+) -> None:
+    """The log is replaced after a look found it longer, before its bytes are read."""
+    put(machine, BEFORE)
+
+    def rotate() -> None:
+        gone(machine)
+        put(machine, text(*(decode(30 + n, 5.0) for n in range(9))))
+
+    more = BEFORE + text(decode(20, 2.0))
+    items = followed(Turning(machine, [lambda: put(machine, more), rotate]))
+    assert only(DecodeSeries, items).lines == 2 + 9
+    assert len([item for item in items if isinstance(item, Gap)]) == 1
+
+
+def test_a_log_that_is_copied_and_cut_short_is_followed_on(machine: Machine, followed: Followed) -> None:
+    put(machine, BEFORE)
+    turns: list[Callable[[], None] | None] = [
+        lambda: put(machine, b""),
+        lambda: put(machine, text(decode(20, 5.0))),
+        None,
+        lambda: put(machine, b""),
+        None,
+        lambda: put(machine, text(decode(40, 5.0))),
+    ]
+    items = followed(Turning(machine, turns))
+    assert only(DecodeSeries, items).lines == 4
+    (gap,) = [item for item in items if isinstance(item, Gap)]
+    assert gap.reason == f"it was cut short or replaced while it was followed 2 times: {MISSED}"
+
+
+def test_a_log_that_goes_away_and_comes_back_is_followed_on(machine: Machine, followed: Followed) -> None:
+    put(machine, BEFORE)
+    after = text(*(decode(30 + n, 5.0) for n in range(6)))
+    turns: list[Callable[[], None] | None] = [None, lambda: gone(machine), None, lambda: put(machine, after)]
+    items = followed(Turning(machine, turns))
+    assert only(DecodeSeries, items).lines == 2 + 6
+    (gap,) = [item for item in items if isinstance(item, Gap)]
+    assert MISSED in gap.reason
+
+
+def test_a_log_that_stays_away_is_told_so(machine: Machine, followed: Followed) -> None:
+    put(machine, BEFORE)
+    items = followed(Turning(machine, [None, lambda: gone(machine)]))
+    assert only(DecodeSeries, items).lines == 2
+    (gap,) = [item for item in items if isinstance(item, Gap)]
+    assert gap.reason == "while it was followed it went away: there is no such file"
+
+
+def test_a_number_that_is_given_again_is_another_file() -> None:
+    def answer(key: str, said: str, exit_code: int = 0) -> CommandResult:
+        question = Command(key=key, argv=("stat", LOG), exits=(0, 1))
+        error = b"" if said else b"stat: cannot statx '/x': No such file or directory\n"
+        return CommandResult(question=question, exit_code=exit_code, stdout=said.encode(), stderr=error)
+
+    def size(number: int) -> str:
+        return f"regular file|{number}|644|lab|1796053600|77\n"
+
+    follower = Follower()
+    assert list(follower.take([answer("log-0-status", size(100))])) == []
+    assert list(follower.take([answer("follow-0-0-status", size(120))])) == []
+    assert list(follower.take([answer("follow-1-0-status", "", 1)])) == []
+    assert follower.gone(0) == "there is no such file"
+    assert [each.anew for each in follower.take([answer("follow-2-0-status", size(130))])] == [True]
+    assert (follower.wanted(0), follower.times(0), follower.gone(0)) == ((0, 130), 1, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it is empty"),
+        (b"\n \n\n", "it holds no text"),
+        (bytes(range(256)) * 40, "it is no text"),
+        (b"\0" * 4096, "it holds no text"),
+    ],
+)
+def test_a_log_without_text_is_a_gap(machine: Machine, content: bytes, reason: str) -> None:
+    put(machine, content)
+    _, items = told(machine)
+    assert only(Gap, items).reason.startswith(reason)
+    assert not [item for item in items if isinstance(item, LogFile | Finding)]
+
+
+def test_a_log_in_an_old_encoding_or_behind_a_hole_is_one(machine: Machine) -> None:
+    line = decode(0, 2.0).encode()
+    for content in (b"\0" * 3000 + line, line + "modèle chargé, prêt".encode("latin-1") * 20 + b"\n" + line):
+        put(machine, content + b"\n")
+        _, items = told(machine)
+        assert only(DecodeSeries, items).lines >= 1
 
 
 # --- what matters -------------------------------------------------------------------------------------------

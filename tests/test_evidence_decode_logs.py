@@ -57,6 +57,30 @@ PREFILL = (
 # --- SGLang --------------------------------------------------------------------------------------------------
 
 
+def test_each_line_counts_by_its_running_requests_also_the_first_after_idle_time() -> None:
+    """3 × 1.0 and 1 × 4.0: 7 / 4. Each of the lines comes after idle time: throughput is nobody's, steps are."""
+    idle = PREFILL.format(running=0)
+    (figure,) = acceptances(
+        idle + decode(3000, 1.0, 0.0, 50.0, running=3) + idle + decode(900, 4.0, 1.0, 20.0, running=1)
+    )
+    assert figure.commit == pytest.approx(7 / 4)
+
+
+def test_the_mean_of_the_lifetime_is_told_beside_that_of_the_lines() -> None:
+    """SGLang logs it when its threshold is set anew, and counts from there: the last of them is the latest."""
+    lines = decode(900, 2.0, 0.33, 20.0) * 3
+    told = "[2026-11-30 10:00:09] avg_spec_accept_length={}\n"
+    of_lines, lifetime = acceptances(told.format("1.5") + lines + told.format("2.075862068965517"))
+    assert (of_lines.origin, of_lines.commit) == ("decode log", 2.0)
+    assert (lifetime.origin, lifetime.window) == ("avg_spec_accept_length line", "lifetime")
+    assert lifetime.commit == 2.075862068965517
+    assert lifetime.draft_tokens == of_lines.draft_tokens == 3
+    assert lifetime.rate == pytest.approx(1.075862068965517 / 3)
+    (alone,) = acceptances(told.format("2.5"))
+    assert (alone.commit, alone.rate) == (2.5, None)
+    assert found(told.format("2.5")).what == "SGLang lifetime mean, 1 line"
+
+
 def test_bins_by_context() -> None:
     # A hybrid model whose verify step grows with the context while its drafter is fine.
     text = (

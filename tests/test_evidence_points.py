@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from ddprobe import evidence, lints
 from ddprobe.evidence import points
 from ddprobe.evidence.document import Found, of_bytes
-from ddprobe.facts import Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, PlainSpeed
-from ddprobe.model import Cite
+from ddprobe.facts import Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, PlainSpeed, ServerArgs
+from ddprobe.model import Cite, Outcome
 
 
 def read(data: Any, key: str = "d") -> Found | None:
@@ -305,3 +306,83 @@ def test_odd_values_do_no_harm(value: str) -> None:
         row = "{" + ", ".join(f'"{field}": {cell}' for field, cell in fields.items()) + "}"
         (point,) = (f for f in found('{"points": [' + row + "]}").facts if isinstance(f, CommitPoint))
         assert point.step_ms == 12.0
+
+
+# --- a mean that cannot be ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("commit", "ceiling_reached", "repeats_right"),
+    [
+        pytest.param(7.5, Outcome.PASS, Outcome.PASS, id="below"),
+        pytest.param(8.0, Outcome.WARN, Outcome.PASS, id="at it"),
+        pytest.param(8.4, Outcome.WARN, Outcome.PASS, id="the prefill's token counted along"),
+        pytest.param(8.9, Outcome.UNKNOWN, Outcome.UNKNOWN, id="above it"),
+        pytest.param(31.0, Outcome.UNKNOWN, Outcome.UNKNOWN, id="far above it"),
+    ],
+)
+def test_a_mean_above_its_ceiling_proves_nothing(
+    commit: float, ceiling_reached: Outcome, repeats_right: Outcome
+) -> None:
+    """It is impossible (RT11 says so), and neither "at least" the ceiling nor a right draft."""
+    rows = [{"text": "repeated", "ctx_tokens": 1024, "commit_len": commit, "verify_steps": 200}]
+    held = json.dumps({"schema": "case-points/1", "max_commit_len": 8, "points": rows})
+    told = {
+        f.id: f.outcome
+        for f in lints.judge(evidence.facts([evidence.recognise(of_bytes("p", held.encode()))]))
+    }
+    assert (told["RT09"], told["RT02"]) == (ceiling_reached, repeats_right)
+    assert (told.get("RT11") is Outcome.FAIL) == (commit > 8.0 * 1.1)
+
+
+@pytest.mark.parametrize(
+    ("engine", "given"),
+    [
+        ("sglang", {"tp_size": 8}),
+        ("sglang", {"--tp": 8}),
+        ("sglang", {"tensor-parallel-size": 8}),
+        ("SGLang", {"tp": 8}),
+        ("vllm", {"tensor_parallel_size": 8}),
+        ("vllm", {"--tensor-parallel-size": 8}),
+        ("vllm", {"tp": 8}),
+        ("", {"tp_size": 8}),
+    ],
+)
+def test_arguments_beside_points_are_named_as_their_engine_names_them(
+    engine: str, given: dict[str, Any]
+) -> None:
+    point = {"context_tokens": 1024, "commit_mean": 2.0, "steps": 64}
+    whole = {"schema": "case-points/1", "engine": engine, "server_args": given, "points": [point]}
+    (args,) = [fact for fact in found(whole).facts if isinstance(fact, ServerArgs)]
+    assert args.get("tp_size") == 8
+
+
+def test_a_drafter_beside_points_is_found_in_its_engines_own_words() -> None:
+    point = {"context_tokens": 1024, "commit_mean": 2.0, "steps": 64}
+    given = {"speculative_config": {"method": "eagle3", "num_speculative_tokens": 3}}
+    whole = {"schema": "case-points/1", "engine": "vllm", "server_args": given, "points": [point]}
+    (args,) = [fact for fact in found(whole).facts if isinstance(fact, ServerArgs)]
+    assert (args.get("speculative_algorithm"), args.get("num_speculative_tokens")) == ("eagle3", 3)
+
+
+REPORTED = [
+    {"host": "gpu1", "arm": "repeat", "context_tokens": 1024, "steps": 76, "commit_mean": 14.5, "commit_low": 13.4, "ceiling": 16},
+    {"host": "gpu1", "arm": "far-copy far", "context_tokens": 65536, "steps": 64, "commit_mean": 1.0, "commit_low": 1.0, "ceiling": 16},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        json.dumps({"schema": "something/1", "points": REPORTED}),
+        json.dumps(REPORTED),
+        "\n".join(json.dumps(row) for row in REPORTED),
+    ],
+    ids=["document", "list", "lines"],
+)
+def test_the_points_of_a_report_are_points(document: str) -> None:
+    told = [fact for fact in found(document).facts if isinstance(fact, CommitPoint)]
+    assert [(p.arm, p.context_tokens, p.steps, p.commit_mean, p.ceiling) for p in told] == [
+        ("repeat", 1024, 76, 14.5, 16),
+        ("far-copy far", 65536, 64, 1.0, 16),
+    ]

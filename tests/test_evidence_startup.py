@@ -9,7 +9,7 @@ import pytest
 from ddprobe import lints
 from ddprobe.evidence import startup
 from ddprobe.evidence.document import of_bytes
-from ddprobe.facts import LogEvent, ServerArgs
+from ddprobe.facts import LogEvent, ModelConfig, ServerArgs
 from ddprobe.model import Cite, Outcome
 from ddprobe.parsing import startup_lines
 
@@ -238,6 +238,64 @@ def test_a_second_start_in_one_log_begins_anew() -> None:
     assert values(crash)["phase"] == "start"
 
 
+ANSWERED = '[2026-11-30 15:49:00] INFO:     127.0.0.1:4 - "POST /generate HTTP/1.1" 200 OK'
+DECODES = "[2026-11-30 15:49:00 TP0] Decode batch, #running-req: 1, accept len: 2.00"
+FAILS = (
+    "Traceback (most recent call last):",
+    '  File "x.py", line 3, in f',
+    "ValueError: a tokenizer that is not there",
+)
+
+
+def crashes(*lines: str) -> list[tuple[str, str]]:
+    """Kind and phase of what an exception is taken for."""
+    kinds = ("crash", "request_error", "handled_error")
+    return [(event.kind, values(event)["phase"]) for event in events(*lines) if event.kind in kinds]
+
+
+@pytest.mark.parametrize("signs", [[ANSWERED] * 3, [DECODES] * 17, [ANSWERED] + [DECODES] * 9])
+def test_a_log_without_the_line_that_it_is_up_is_up_when_it_serves(signs: list[str]) -> None:
+    """Cut in its middle, or filtered: what was answered and decoded is more than a warm-up."""
+    assert crashes(LAUNCH, *signs, *FAILS) == [("request_error", "serving")]
+    assert crashes(LAUNCH, *signs[:-1], *FAILS) == [("crash", "start")]
+
+
+def test_a_log_cut_at_its_beginning_is_up_when_it_decodes() -> None:
+    assert crashes(DECODES, *FAILS) == [("request_error", "serving")]
+    assert crashes(*FAILS) == [("crash", "unknown")]
+
+
+def test_signs_of_serving_are_those_since_the_last_start() -> None:
+    assert crashes(*[ANSWERED] * 2, LAUNCH, ANSWERED, *FAILS) == [("crash", "start")]
+
+
+def test_who_goes_on_after_an_exception_did_not_die_of_it() -> None:
+    loads = "[2026-11-30 15:47:20 TP0] Load weight begin. avail mem=1.00 GB"
+    assert crashes(LAUNCH, *FAILS, loads) == [("handled_error", "start")]
+    assert crashes(LAUNCH, loads, *FAILS) == [("crash", "start")]
+
+
+def test_who_is_started_again_after_an_exception_did_die_of_it() -> None:
+    loads = "[2026-11-30 15:47:20 TP0] Load weight begin. avail mem=1.00 GB"
+    assert crashes(LAUNCH, *FAILS, LAUNCH, loads) == [("crash", "start")]
+
+
+def test_an_exception_is_not_called_a_death_that_nobody_saw() -> None:
+    def told(*lines: str) -> tuple[Outcome, str]:
+        (found,) = (finding for finding in lints.judge(events(*lines)) if finding.id == "SE01")
+        return found.outcome, found.summary
+
+    outcome, summary = told(*FAILS)
+    assert outcome is Outcome.WARN
+    assert "neither how the server started nor how it ended" in summary
+    outcome, summary = told(LAUNCH, *FAILS)
+    assert outcome is Outcome.FAIL
+    assert summary.startswith(
+        "the log has an exception and no sign that the server went on, at its start: ValueError"
+    )
+    assert told(LAUNCH, *TRACE.splitlines())[1].startswith("the server died at its start: ")
+
+
 # --- lints ------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +328,107 @@ def test_the_drafters_length_is_the_second_that_vllm_tells() -> None:
     assert "262144 positions and 1048576 are served" in short[0].summary
     assert "DC35" not in outcomes(line.format(32768), line.format(40960))
     assert "DC35" not in outcomes(line.format(32768), line.format(32768))
+
+
+LLAMA = "0.00.012.809 I srv  llama_server: initializing ..."
+DRAFT_BEGINS = "0.00.169.877 I common_speculative_init_result: loading draft model '/d.gguf'"
+
+
+def llama_start(target: tuple[int, int], draft: tuple[int, int], slot: str) -> tuple[str, ...]:
+    """What llama-server writes: of each model its context and how long it was trained, then what a slot has."""
+
+    def context(length: int, trained: int) -> str:
+        word = ("<", "the full capacity of the model will not be utilized")
+        word = word if length < trained else (">", "possible training context overflow")
+        return f"0.00.100.000 W llama_context: n_ctx_seq ({length}) {word[0]} n_ctx_train ({trained}) -- {word[1]}"
+
+    told = [context(*pair) for pair in (target, draft) if pair[0] != pair[1]]
+    told.insert(len(told) - (draft[0] != draft[1]), DRAFT_BEGINS)
+    return (LLAMA, *told, slot, "0.00.264.130 I srv  llama_server: listening on http://127.0.0.1:8301")
+
+
+SLOT = "0.00.256.073 I srv    load_model: initializing, n_slots = {}, n_ctx_slot = {}, kv_unified = 'false'"
+
+
+def test_llama_cpp_says_of_each_model_how_long_it_was_trained() -> None:
+    found = events(*llama_start((200000, 262144), (200000, 131072), SLOT.format(1, 200000)))
+    told = [(event.kind, values(event)) for event in found if event.kind in ("context", "slot_context")]
+    assert told == [
+        ("context", {"length": "200000", "trained": "262144", "draft": "no"}),
+        ("context", {"length": "200000", "trained": "131072", "draft": "yes"}),
+        ("slot_context", {"slots": "1", "length": "200000"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "said"),
+    [
+        ("llama_init_from_model: n_ctx_per_seq (4096) < n_ctx_train (32768) -- the full capacity of the model will not be utilized",
+         "context", {"length": "4096", "trained": "32768", "draft": "no"}),
+        ("W srv    load_model: the slot context (49152) exceeds the training context of the model (40960) - capping",
+         "context_capped", {"asked": "49152", "trained": "40960"}),
+        ("slot   load_model: id  0 | task -1 | new slot, n_ctx = 40960", "slot_context", {"length": "40960"}),
+        ("slot         init: id  0 | task -1 | new slot n_ctx_slot = 4096", "slot_context", {"length": "4096"}),
+        ("srv    load_model: initializing slots, n_slots = 4, n_ctx_slot = 8192, kv_unified = 'true'",
+         "slot_context", {"slots": "4", "length": "8192"}),
+    ],
+)  # fmt: skip
+def test_contexts_in_every_release(line: str, kind: str, said: dict[str, str]) -> None:
+    (event,) = events(line)
+    assert (event.kind, values(event)) == (kind, said)
+
+
+def test_the_batch_of_each_model_is_told() -> None:
+    batch = "llama_context: n_batch       = {}"
+    found = events(LLAMA, batch.format(2048), DRAFT_BEGINS, batch.format(512), SLOT.format(1, 4096))
+    assert [values(event) for event in found if event.kind == "batch"] == [
+        {"tokens": "2048", "draft": "no"},
+        {"tokens": "512", "draft": "yes"},
+    ]
+    assert events(batch.format(2048)) == []
+
+
+@pytest.mark.parametrize(
+    ("draft", "slot", "found"),
+    [
+        pytest.param((200000, 131072), SLOT.format(1, 200000), (131072, 200000), id="shorter than what is served"),
+        pytest.param((200000, 131072), SLOT.format(2, 131072), None, id="a slot has no more than it was trained for"),
+        pytest.param((131073, 131072), SLOT.format(1, 131073), (131072, 131073), id="by one"),
+        pytest.param((131072, 131072), SLOT.format(1, 131072), None, id="as long"),
+        pytest.param((8192, 131072), SLOT.format(1, 8192), None, id="longer"),
+        pytest.param((200000, 131072), "no slot is told", (131072, 200000), id="by its own context"),
+    ],
+)  # fmt: skip
+def test_a_drafter_that_was_trained_shorter_than_what_llama_cpp_serves(
+    draft: tuple[int, int], slot: str, found: tuple[int, int] | None
+) -> None:
+    told = lints.judge(events(*llama_start((draft[0], 262144), draft, slot)))
+    dc35 = [finding for finding in told if finding.id == "DC35"]
+    if found is None:
+        assert dc35 == []
+        return
+    (finding,) = dc35
+    assert finding.outcome is Outcome.WARN
+    assert dict(finding.measured) == {"drafter": found[0], "served": found[1]}
+
+
+def test_a_target_that_is_served_beyond_its_training_is_no_matter_of_the_drafter() -> None:
+    told = lints.judge(events(*llama_start((200000, 131072), (200000, 262144), SLOT.format(1, 200000))))
+    assert "DC35" not in {finding.id for finding in told}
+
+
+@pytest.mark.parametrize(("slots", "outcome"), [(32768, Outcome.FAIL), (16384, Outcome.PASS)])
+def test_what_a_slot_has_is_what_is_served(slots: int, outcome: Outcome) -> None:
+    """Whatever `-c` asked for: a drafter's own length is held against the slot's."""
+    drafter = ModelConfig(role="drafter", path="d", architectures=("LlamaForCausalLM",), max_position_embeddings=16384,
+                          context_length=16384)  # fmt: skip
+    args = ServerArgs(
+        engine="llamacpp",
+        origin="command line",
+        values=(("speculative_draft_model_path", "/d.gguf"), ("context_length", 65536)),
+    )
+    found = [f for f in lints.judge([args, drafter, *events(LLAMA, SLOT.format(1, slots))]) if f.id == "DC35"]
+    assert [finding.outcome for finding in found] == [outcome]
 
 
 def test_what_a_log_shows_does_not_hide_the_fault_that_arguments_have() -> None:

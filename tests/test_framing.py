@@ -139,6 +139,32 @@ def test_a_script_that_ended_early() -> None:
     assert (late.done, late.broken_off) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "partial"),
+    [
+        ("", "", (b"", b"")),
+        (f"noise{MARKER} begin\nab\nc", f"{MARKER} begin\noops", (b"ab\nc", b"oops")),
+        (f"{MARKER} begin\nabc{MARKER[:7]}", f"{MARKER} begin\n", (b"abc", b"")),
+        (f"{MARKER} begin\nabc{MARKER} 0 0", f"{MARKER} begin\nx{MARKER}", (b"abc", b"x")),
+        (f"{MARKER} begin\nabc{MARKER} 0 0 1 2\n", f"{MARKER} begin\nlate", (b"abc", b"late")),
+        (f"{MARKER} begin\na{MARKER} 0 0 1 2\nb", f"{MARKER} begin\n{MARKER} 0\n", (b"b", b"")),
+        ("said before it obeys", "", (b"", b"")),
+    ],
+)
+def test_what_has_come_of_an_answer_that_is_not_whole(
+    stdout: str, stderr: str, partial: tuple[bytes, bytes]
+) -> None:
+    reading = reader(ready=True)
+    list(reading.feed(stdout.encode(), stderr.encode()))
+    assert reading.partial == partial
+    assert reading.begun is ("begin" in stdout)
+
+
+def test_the_word_that_stops_is_none_to_a_shell() -> None:
+    """It may find the shell in place of the guard, whole or its second half."""
+    assert framing.STOP == b":\n"
+
+
 def test_what_looks_like_a_marker_stays_in_the_answer() -> None:
     data = (MARKER[:-1] + "\n" + MARKER[::-1]).encode()
     reading = reader(ready=True)

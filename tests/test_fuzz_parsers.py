@@ -28,13 +28,19 @@ from ddprobe.parsing import (
     accept_rates,
     acceptance,
     acceptance_lines,
+    amd_smi,
+    block_text,
     bounded_json,
     config_fields,
+    container_text,
+    dcgm_dmon,
     decode_log,
     environment_text,
     file_status,
     gguf_metadata,
     grep_output,
+    image_tag,
+    json_in_part,
     launch_text,
     lenient_json,
     line_ranges,
@@ -42,6 +48,8 @@ from ddprobe.parsing import (
     model_config,
     model_role,
     nvidia_proc,
+    nvidia_smi,
+    pci,
     posix_ere,
     proc,
     prometheus,
@@ -51,12 +59,15 @@ from ddprobe.parsing import (
     server_args,
     shell_words,
     sizes,
+    source_code,
     source_lines,
     source_paths,
     source_text,
     startup_lines,
     tensor_names,
     version,
+    version_text,
+    xid,
 )
 from tests.test_hostile_answers import ANSWERS, ASKED, STATES, measured
 
@@ -229,6 +240,31 @@ PROCESSES = (
 NVIDIA = (
     b"/proc/driver/nvidia/gpus/0000:17:00.0/information:Model: \t\t NVIDIA H200\n"
     b"NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23 16:58:11 UTC 2026\n"
+)
+QUERIED = (
+    b"index, name, pci.bus_id, memory.used [MiB], clocks_event_reasons.active, persistence_mode\n"
+    b"0, NVIDIA H200, 00000000:17:00.0, 71234 MiB, 0x0000000000000004, Enabled\n"
+    b"GPU 0: NVIDIA H200 (UUID: GPU-7a1c)\n  MIG 1g.18gb     Device  0: (UUID: MIG-5c8f)\n"
+    b"\t\x1b[4mGPU0\tGPU1\tNUMA Affinity\x1b[0m\nGPU0\t X \tNV18\t0-1\nGPU1\tNV18\t X \t1\nCUDA Version        : 12.8\n"
+    b'Field "compute_cap" is not a valid field to query.\n'
+)
+BUS = (
+    b"/sys/bus/pci/devices/0000:17:00.0/class:0x030200\n/sys/bus/pci/devices/0000:17:00.0/vendor:0x10de\n"
+    b"/sys/bus/pci/devices/0000:17:00.0/current_link_speed:32.0 GT/s PCIe\n"
+    b"/sys/bus/pci/devices/0000:17:00.0/current_link_width:16\n"
+)
+ROCM = json.dumps(
+    {
+        "card0": {"Card Series": "AMD Instinct MI300X", "GPU use (%)": "3", "VRAM Total Memory (B)": "206141652992"},
+        "system": {"Driver version": "6.12.12"},
+        "gpu_data": [{"gpu": 0, "asic": {"market_name": "x"}, "vram": {"size": {"value": 196592, "unit": "MB"}}}],
+    }
+).encode()  # fmt: skip
+KERNEL = (
+    b"[ 8123.412345] NVRM: Xid (PCI:0000:41:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+    b"2026-11-30T12:00:00+0000 gpu1 kernel: NVRM: Xid (PCI:0000:41:00): 13, pid=4801, name=python3, Graphics\n"
+    b"[ 9001.000000] INFO: task nvidia-smi:91244 blocked for more than 120 seconds.\n"
+    b"[ 9002.000000] amdgpu 0000:0c:00.0: amdgpu: GPU reset begin!\n[1.0] pcieport 0000:00:01.0: AER: Corrected error\n"
 )
 GREPPED = (
     b"/v/dflash.py:212:def _commit(a):\n/v/dflash.py-213-    'x'\n--\n"
@@ -411,6 +447,51 @@ def _samples(data: bytes) -> Any:
     return prometheus.totals(lossy(data))
 
 
+SAMPLED = b"""#Entity   SMACT        DRAMA        TENSO        POWER
+ID                                               W
+GPU 1     0.043        0.312        0.001        231.440
+GPU 0     0.041        0.308        0.001        229.872
+GPU 1     N/A          0.305        0.001        230.101
+"""
+
+
+def _nvidia_smi(data: bytes) -> Any:
+    text = lossy(data)
+    fields = ("index", "name", "pci.bus_id", "memory.used", "clocks_event_reasons.active", "persistence_mode")
+    rows = nvidia_smi.rows(text, fields)
+    assert all(set(row) == set(fields) for row in rows)
+    numbers = [nvidia_smi.number(row["memory.used"]) for row in rows]
+    assert all(number is None or math.isfinite(number) for number in numbers)
+    told = [(nvidia_smi.bus(row["pci.bus_id"]), nvidia_smi.reasons(row[fields[4]])) for row in rows]
+    others = nvidia_smi.instances(text), nvidia_smi.topology(text), nvidia_smi.cuda(text)
+    return numbers, told, others, nvidia_smi.accepted(fields, text), nvidia_smi.complaint(text, "")
+
+
+def _pci(data: bytes) -> Any:
+    text = lossy(data)
+    return pci.with_links(pci.cards(text, text), text)
+
+
+COMPOSED = b"""\
+services: # all
+  llm:
+    image: "lmsysorg/sglang:v0.5.23"
+    environment: {SGLANG_A: "1", B: [c, 'd']}
+    command: [python3, -m, sglang.launch_server,
+      --model-path, /m]
+  other:
+    env:
+    - name: VLLM_X
+      value: "2"
+    args:
+      - |
+        vllm serve /m
+        --port 1
+      - - nested
+"""
+INSTALLED = b"sglang==0.5.23\nName: vllm\nVersion: 0.11.0\n| SGLang version | v0.5.23.post1 |\n"
+
+
 PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
     "acceptance_lines": (
         OTHERS_SAID,
@@ -422,11 +503,16 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
                 acceptance_lines.llamacpp_task(line),
                 acceptance_lines.llamacpp_seconds(line),
                 acceptance_lines.tree_line(line),
+                acceptance_lines.lifetimes(line),
             )
         ),
     ),
+    "amd_smi": (ROCM, lambda data: (amd_smi.rocm(lossy(data)), amd_smi.amd(lossy(data), lossy(data)))),
+    "block_text": (COMPOSED, lambda data: list(block_text.read(lossy(data)))),
     "bounded_json": (DRAFTER, lambda data: bounded_json.loads(lossy(data))),
     "config_fields": (DRAFTER, _config_fields),
+    "container_text": (COMPOSED, lambda data: container_text.read(lossy(data))),
+    "dcgm_dmon": (SAMPLED, lambda data: dcgm_dmon.rounds(lossy(data))),
     "decode_log": (SGLANG_SAID, _decode),
     "environment_text": (LAUNCHED, _environment),
     "file_status": (
@@ -435,6 +521,11 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
     ),
     "gguf_metadata": (GGUF, _gguf),
     "grep_output": (GREPPED, _grep),
+    "image_tag": (
+        b"docker.io/lmsysorg/sglang:v0.5.23-cu129@sha256:ab",
+        lambda data: image_tag.version(lossy(data).split(), "sglang"),
+    ),
+    "json_in_part": (DRAFTER[:-9], lambda data: json_in_part.fields(lossy(data))),
     "launch_text": (SGLANG_SAID + OTHERS_SAID, _launch),
     "lenient_json": (DRAFTER, lambda data: lenient_json.read(data).value),
     "line_ranges": (TYPED, _ranges),
@@ -443,8 +534,14 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
     "model_role": (DRAFTER, lambda data: model_role.role_of(_mapping(data))),
     "nvidia_proc": (
         NVIDIA,
-        lambda data: (nvidia_proc.models(lossy(data)), nvidia_proc.driver(lossy(data))),
+        lambda data: (
+            nvidia_proc.models(lossy(data)),
+            nvidia_proc.driver(lossy(data)),
+            nvidia_proc.cards(lossy(data)),
+        ),
     ),
+    "nvidia_smi": (QUERIED, _nvidia_smi),
+    "pci": (BUS, _pci),
     "posix_ere": (rb"commit\(\)|[[:alpha:]]{1,3}(a|b)*\w$", lambda data: posix_ere.check(lossy(data)[:300])),
     "proc": (PROCESSES, _proc),
     "prometheus": ((DATA / "sglang-answers/0.5.23-ngram-metrics.txt").read_bytes(), _samples),
@@ -454,6 +551,7 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
     "server_args": (LAUNCHED, _words),
     "shell_words": (LAUNCHED, _shell),
     "sizes": (b"1.5k", _size),
+    "source_code": (SOURCE, lambda data: source_code.language(lossy(data))),
     "source_lines": (GREPPED, lambda data: source_lines.of_lines(lossy(data).split("\n"))),
     "source_paths": (NAMES, _paths),
     "source_text": (SOURCE, _source_text),
@@ -470,6 +568,8 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
     ),
     "tensor_names": (WEIGHTS, _tensor_names),
     "version": (b"0.5.14.dev27+g1a2b", _version),
+    "version_text": (INSTALLED, lambda data: list(version_text.read(lossy(data).split("\n")))),
+    "xid": (KERNEL, lambda data: xid.lines(lossy(data))),
 }
 """Module → what it reads, and how it is asked."""
 OF_NUMBERS = {"acceptance", "accept_rates"}

@@ -274,7 +274,7 @@ RESULTS = (
 
 def test_scenarios_hold_mechanisms_and_no_results() -> None:
     assert {field.name for field in fields(wiring.Parts)} == {
-        "law", "learnt", "hints", "trained", "cached_states", "commits_accepted", "counts_root", "seed",
+        "law", "learnt", "hints", "trained", "cached_states", "commits_accepted", "counts_root", "seed", "heat",
     }  # fmt: skip
     assert {field.name for field in fields(HostServing)} == {
         "hostname", "gpu", "gpus", "bandwidth", "target", "target_config", "target_files", "special_tokens", "drafter",

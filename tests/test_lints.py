@@ -19,6 +19,12 @@ from ddprobe.facts import (
     CommitSetup,
     DecodeSeries,
     Discovered,
+    Gpu,
+    GpuDriver,
+    GpuFault,
+    GpuLink,
+    GpuProcess,
+    GpuWindow,
     LogEvent,
     ModelConfig,
     PlainSpeed,
@@ -42,19 +48,22 @@ KEYS = {
     "file", "lint", "when", "outcome", "says", "advises", "drafter", "target", "arguments", "resolved", "without",
     "version", "environment", "environment_seen", "gpus", "beside", "tensors", "engine", "given_known",
     "measured", "events",
-    "source_lines", "target_tensors",
+    "source_lines", "target_tensors", "tensors_from", "cites", "measures",
 }  # fmt: skip
 # What each of these reads is there or means its default, so that none of them can be in doubt.
 NEVER_UNKNOWN = {
     "DC01", "DC03", "DC04", "DC12", "DC20", "DC22", "DC24", "DC27", "DC30", "DC31", "DC33", "DC37", "DC41", "DC43", "DC44",
-    "SA02", "SA03", "SA07", "SA09", "SA11", "SA12", "SA13", "SA15", "EN02", "EN03", "EN04", "MC02", "MC03", "MC05", "MC12",
+    "SA02", "SA03", "SA07", "SA09", "SA11", "SA12", "SA13", "SA15", "EN02", "EN03", "EN04", "MC02", "MC03", "MC05", "MC12", "MC14",
     "SA14", "SE01", "SE02", "SE03", "ST01", "ST02", "ST03", "ST04", "ST05", "ST06",
     "DC13", "DC15", "DC16", "DC17", "DC18", "DC19", "DC38", "DC39", "DC42", "DC47", "DC48", "SA17", "SA18", "SA21", "SA22",
-    "SA23", "RT14", "RT15",
+    "SA23", "RT14", "RT15", "GP05", "GP08", "GP12",
 }  # fmt: skip
 MEASURED: dict[str, type[Fact]] = {
     kind.__name__: kind
-    for kind in (CommitSetup, CommitRequest, CommitPoint, Claim, Acceptance, DecodeSeries, PlainSpeed)
+    for kind in (
+        *(CommitSetup, CommitRequest, CommitPoint, Claim, Acceptance, DecodeSeries, PlainSpeed),
+        *(Gpu, GpuDriver, GpuFault, GpuLink, GpuProcess, GpuWindow),
+    )
 }
 
 
@@ -69,6 +78,9 @@ def test_case(case: dict[str, Any]) -> None:
     assert finding.outcome.label == case["outcome"], finding.summary
     assert case.get("says", "") in finding.summary
     assert case.get("advises", "") in finding.advice
+    if "cites" in case:
+        assert [f"{cite.artefact} {cite.at}" for cite in finding.cites] == case["cites"]
+    assert dict(finding.measured) | case.get("measures", {}) == dict(finding.measured)
     assert finding.source
     assert "has a bug" not in finding.summary
     if finding.outcome in (Outcome.FAIL, Outcome.WARN):
@@ -102,6 +114,14 @@ def test_ids_are_unique_and_described() -> None:
     assert lint is not None
     assert "amplitude" in lint.text
     assert table.find("DC99") is None
+
+
+@pytest.mark.parametrize(
+    ("word", "ids"),
+    [("DC14", ["DC14"]), ("dc14", ["DC14"]), ("l24", ["DC17"]), ("L18", ["DC08", "DC14"]), ("M1", ["MC01"]), ("DC99", [])],
+)  # fmt: skip
+def test_a_lint_is_found_by_its_id_and_by_its_number_in_other_lists(word: str, ids: list[str]) -> None:
+    assert [lint.id for lint in table.named(word)] == ids
 
 
 def test_nothing_is_judged_from_nothing() -> None:
@@ -181,6 +201,18 @@ def test_a_pair_named_by_hand_is_judged_without_a_launch() -> None:
     assert "DC21" not in findings
     assert "DC11" not in findings
     assert findings["DC35"].outcome is Outcome.PASS
+
+
+def test_a_target_named_by_hand_is_known_for_a_fine_tune_by_its_name() -> None:
+    hand = [_replace_server(config) for config in facts_of({}) if isinstance(config, ModelConfig)]
+    named = [
+        replace(config, reference="/models/Qwen3-8B-abliterated") if config.role == "target" else config
+        for config in hand
+    ]
+    assert "DC16" not in by_id(lints.judge(hand))
+    assert "abliterated" in by_id(lints.judge(named))["DC16"].summary
+    alone = [config for config in named if config.role == "drafter"]
+    assert "DC16" not in by_id(lints.judge(alone))
 
 
 def test_arguments_without_process_are_enough() -> None:
@@ -307,7 +339,7 @@ def measured_of(fields: dict[str, Any]) -> Fact:
     }
     if "accounts" in given:
         given["accounts"] = tuple(Account(**account) for account in given["accounts"])
-    return kind(**{"source": (Cite("answer"),), **defaults[kind.__name__], **given})
+    return kind(**{"source": (Cite("answer"),), **defaults.get(kind.__name__, {}), **given})
 
 
 def changed(case: dict[str, Any], part: str) -> dict[str, Any]:
@@ -324,7 +356,8 @@ def config_of(case: dict[str, Any], role: str, server: str, arguments: dict[str,
     beside = {**BASE["beside"], **(case.get("beside") or {})}
     special = beside.pop("special_token_ids")
     mine = {name: tuple(value) if isinstance(value, list) else value for name, value in beside.items()}
-    sources = (Cite(f"{role}-config", "$"), Cite(f"{role}-files", "files"), Cite(f"{role}-header", "header"))
+    names = case.get("tensors_from", "header")
+    sources = (Cite(f"{role}-config", "$"), Cite(f"{role}-files", "files"), Cite(f"{role}-{names}", names))
     if role == "target":
         known = {
             "path": "/models/target/config.json",

@@ -316,6 +316,20 @@ def test_accepted_but_not_committed() -> None:
     assert measured.drafted_commit_mean == 4.0
 
 
+def test_a_histogram_and_its_own_sums_say_it_once() -> None:
+    both = [Account(origin=f"meta_info{what}", steps=31, accepted=93) for what in (" histogram", "")]
+    others = [*both, Account(origin="/metrics", steps=31, accepted=93)]
+    found = [
+        record(
+            Generated(output_tokens=32, steps=streamed(*[1] * 31), last_step_cut=True, accounts=tuple(one)),
+            ceiling=8,
+        ).disagreements
+        for one in (both, others)
+    ]
+    assert found[0] == ("meta_info histogram says 93 accepted in 31 steps, the stream 0 in 31",)
+    assert found[1] == (*found[0], "/metrics says 93 accepted in 31 steps, the stream 0 in 31")
+
+
 def test_accepted_but_not_committed_is_seen_without_a_stream() -> None:
     account = Account(origin="meta_info", steps=31, accepted=93, last_step_whole=True)
     found = record(Generated(output_tokens=32, accounts=(account,)), ceiling=8)

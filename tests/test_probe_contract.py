@@ -10,10 +10,12 @@ import pytest
 
 from ddprobe import probes, readonly
 from ddprobe.errors import Unanswered, UsageError
-from ddprobe.model import Evidence, Fact, Finding, Gap, Host, Probe
+from ddprobe.model import Begin, End, Evidence, Fact, Finding, Gap, Host, Probe
 from tests import recorded
 
 ALL = probes.names()
+ONE_OF = {"source.read": {"file": "x"}}
+"""What a probe needs that takes one of several settings."""
 
 
 def test_there_are_probes_and_names_are_paths() -> None:
@@ -39,7 +41,7 @@ class TestEveryProbe:
         probe = probes.load(name)
         for setting in probes.settings(probe):
             assert setting.help, f"{name}.{setting.name} has no help"
-        instance = probe(**{s.name: "x" for s in probes.settings(probe) if s.default is dataclasses.MISSING})
+        instance = _made(name)
         with pytest.raises(dataclasses.FrozenInstanceError):
             instance.anything = 1  # type: ignore[attr-defined]
 
@@ -47,7 +49,8 @@ class TestEveryProbe:
         probe = _made(name)
         first = next(probe.collect(Host(name="gpu1")))
         for question in first if isinstance(first, tuple) else (first,):
-            readonly.check(question)
+            assert not isinstance(question, End)
+            readonly.check(question.command if isinstance(question, Begin) else question)
 
     def test_knows_nothing_from_nothing(self, name: str) -> None:
         """Interpreting an empty transcript gives no pass: an `Unanswered`, a gap, or no finding that is good."""
@@ -69,6 +72,19 @@ class TestEveryProbe:
             "no recording of a host that cannot answer"
         )
 
+    def test_outputs_are_told_and_nothing_comes_of_nothing(self, name: str) -> None:
+        probe = probes.load(name)
+        found = probe.output((), ())
+        assert set(found) <= set(probe.outputs)
+        assert set(found.values()) <= {None}
+        assert all(about.strip() for about in probe.outputs.values())
+
+    def test_what_is_right_is_no_mistake(self, name: str) -> None:
+        probe = probes.load(name)
+        defaults = {s.name: s.default for s in probes.settings(probe) if s.default is not dataclasses.MISSING}
+        assert list(probe.mistakes({})) == []
+        assert list(probe.mistakes(defaults)) == []
+
     def test_defines_the_three_halves_itself(self, name: str) -> None:
         probe = probes.load(name)
         for method in ("collect", "interpret", "show"):
@@ -78,4 +94,5 @@ class TestEveryProbe:
 
 def _made(name: str) -> Probe:
     probe = probes.load(name)
-    return probe(**{s.name: "x" for s in probes.settings(probe) if s.default is dataclasses.MISSING})
+    required = {s.name: "x" for s in probes.settings(probe) if s.default is dataclasses.MISSING}
+    return probe(**(ONE_OF.get(name) or required))

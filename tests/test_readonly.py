@@ -51,6 +51,20 @@ ALLOWED: list[tuple[Word, ...]] = [
     ("ls", "-1", "-d", Glob("/etc/*")),
     ("readlink", "-f", "/proc/4711/fd/7"),
     ("find", "/srv", "(", "-name", "*.py", "-o", "-name", "*.cu", ")"),
+    ("dmesg",),
+    ("journalctl", "-q", "--no-pager", "-o", "short-iso", "-n", "5000", "-k"),
+    ("nvidia-smi", "--query-gpu=index,clocks.sm", "--format=csv,noheader,nounits"),
+    ("nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv"),
+    ("nvidia-smi", "--query-remapped-rows=gpu_uuid,remapped_rows.pending", "--format=csv"),
+    ("nvidia-smi", "-L"),
+    ("nvidia-smi", "--version"),
+    ("nvidia-smi", "topo", "-m"),
+    ("dcgmi", "-v"),
+    ("dcgmi", "discovery", "-l"),
+    ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"),
+    ("amd-smi", "static", "--json"),
+    ("grep", "-s", "-l", "-i", "-e", "0x10de", Glob("/sys/bus/pci/devices/*/vendor")),
+    ("grep", "-s", "-H", "-e", "^State:.D", Glob("/proc/[0-9]*/status")),
     ("cat", "/srv/it's $(here) `now`; rm -rf ~ #.py"),
 ]
 
@@ -66,6 +80,33 @@ REFUSED: list[tuple[tuple[Word, ...], str]] = [
     (("curl", "http://127.0.0.1/flush_cache"), "not on the list"),
     (("kill", "-9", "1"), "not on the list"),
     (("nvidia-smi", "-r"), "not on the list"),
+    (("nvidia-smi",), "not on the list"),
+    (("nvidia-smi", "-pl", "300"), "not on the list"),
+    (("nvidia-smi", "-pm", "1"), "not on the list"),
+    (("nvidia-smi", "-lgc", "300,900"), "not on the list"),
+    (("nvidia-smi", "--gpu-reset", "-i", "0"), "not on the list"),
+    (("nvidia-smi", "-L", "-r"), "not on the list"),
+    (("nvidia-smi", "topo", "-m", "-r"), "not on the list"),
+    (("nvidia-smi", "topo", "-p"), "not on the list"),
+    (("nvidia-smi", "mig", "-dci"), "not on the list"),
+    (("nvidia-smi", "nvlink", "-r", "0"), "not on the list"),
+    (("nvidia-smi", "--query-gpu=index", "--format=csv", "-f", "/srv/out"), "not on the list"),
+    (("nvidia-smi", "--query-gpu=index", "--format=csv", "--filename=/srv/out"), "not on the list"),
+    (("nvidia-smi", "--query-gpu=index --format=csv -r"), "not on the list"),
+    (("nvidia-smi", "--query-gpu=index", "--format=csv", "-l", "1"), "needs a timeout"),
+    (("nvidia-smi", "--query-gpu=index", "--format=csv", "-lms", "500"), "needs a timeout"),
+    (("nvidia-smi", "--query-gpu=index", "--format=csv", "-lms", "5"), "not on the list"),
+    (("dcgmi", "dmon", "-e", "1002,1005", "-d", "500"), "needs a timeout"),
+    (("dcgmi", "diag", "-r", "3"), "not on the list"),
+    (("dcgmi", "config", "--set", "-P", "200"), "not on the list"),
+    (("rocm-smi", "--setperflevel", "high"), "not on the list"),
+    (("rocm-smi", "--showuse", "--gpureset", "--json"), "not on the list"),
+    (("amd-smi", "reset", "--json"), "not on the list"),
+    (("dmesg", "-c"), "option '-c'"),
+    (("dmesg", "-C"), "option '-C'"),
+    (("dmesg", "-w"), "option '-w'"),
+    (("dmesg", "x"), "takes no operands"),
+    (("journalctl", "--no-pager", "-k"), "a number of lines"),
     (("/bin/cat", "/x"), "not on the list"),
     ((Glob("/bin/c?t"), "/x"), "no program"),
     (("find", "/srv", "-delete"), "option '-delete'"),
@@ -221,6 +262,16 @@ def test_no_mixture_of_words_acts() -> None:
         if program == "sed":
             assert argv[1:3] == ("-n", "1,2p;2q"), argv
     assert passed > 100
+
+
+@pytest.mark.parametrize("loop", [("-l", "1"), ("-lms", "500")], ids=" ".join)
+def test_what_goes_on_has_an_end(loop: tuple[str, str]) -> None:
+    argv = ("nvidia-smi", "--query-gpu=index", "--format=csv,noheader,nounits", *loop)
+    readonly.check(Command(key="k", argv=argv, timeout=60.0))
+    for timeout in (None, 0.0, -1.0, float("inf"), float("nan"), 1e9):
+        with pytest.raises(Refused) as caught:
+            readonly.check(Command(key="k", argv=argv, timeout=timeout))
+        assert "needs a timeout" in caught.value.message
 
 
 @pytest.mark.parametrize("argv", ALLOWED, ids=lambda argv: " ".join(map(str, argv)))

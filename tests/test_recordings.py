@@ -45,6 +45,11 @@ def test_recording(path: Path) -> None:
     assert len(record.reasons) == len(gaps), record.reasons
     for wanted in gaps:
         assert any(wanted in reason for reason in record.reasons), f"{wanted!r} not in {record.reasons}"
+    outputs = probe_class.output(record.facts, findings)
+    assert set(outputs) <= set(probe_class.outputs)
+    for name, value in expect.get("outputs", {}).items():
+        told = outputs.get(name)
+        assert (list(told) if isinstance(told, tuple) else told) == value, f"the output {name} is {told!r}"
     shown = "\n".join(text(block) for block in step.probe.show(record.facts))
     for wanted in expect.get("shows", []):
         assert wanted in shown, f"{wanted!r} is not shown in:\n{shown}"

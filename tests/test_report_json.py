@@ -28,8 +28,8 @@ def test_a_report_comes_back_from_its_json_as_it_was() -> None:
 
 def test_the_top_level_keys_are_those_of_the_contract() -> None:
     assert list(document(reports.report())) == [
-        "schema", "name", "version", "started", "seconds", "lab", "interrupted", "outcome", "hosts", "findings",
-        "verdicts", "hypotheses", "points", "ranges", "hits", "steps", "redactions", "trouble",
+        "schema", "name", "version", "started", "seconds", "lab", "interrupted", "playbook", "outcome", "hosts",
+        "findings", "verdicts", "hypotheses", "ledger", "points", "ranges", "hits", "steps", "redactions", "trouble",
     ]  # fmt: skip
 
 

@@ -308,8 +308,8 @@ class Odd(Kernel):
 def test_a_probes_fault_costs_its_step_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, why: str
 ) -> None:
-    monkeypatch.setattr(runner, "MAX_ROUNDS", 50)
-    monkeypatch.setattr(runner, "MAX_ITEMS", 60)
+    monkeypatch.setattr("ddprobe.running.conversation.MAX_ROUNDS", 50)
+    monkeypatch.setattr("ddprobe.running.judging.MAX_ITEMS", 60)
     writer = store.ReportWriter.create(tmp_path, "test")
     steps = (Step("odd", Odd(fault=fault)), Step("kernel", Kernel()))
     report = runner.run("test", [Host(name="a"), Host(name="b")], steps, writer, opened)
@@ -358,7 +358,7 @@ def test_what_leaves_in_the_middle_keeps_the_steps_before(tmp_path: Path) -> Non
 def test_dead_hosts_delay_no_other(tmp_path: Path) -> None:
     def opener(host: Host, redactor: Redactor, cancelled: threading.Event) -> Session:
         if int(host.name) % 3 == 0:
-            time.sleep(0.2)
+            time.sleep(1)
             raise Unreachable(f"{host.name}: no route")
         return opened(host, redactor, cancelled)
 
@@ -366,7 +366,7 @@ def test_dead_hosts_delay_no_other(tmp_path: Path) -> None:
     writer = store.ReportWriter.create(tmp_path, "test")
     hosts = [Host(name=str(number)) for number in range(64)]
     report = runner.run("test", hosts, [Step("k", Kernel())], writer, opener)
-    assert time.monotonic() - began < 0.2 * 22 / 4
+    assert time.monotonic() - began < 22 / 4
     assert [h.name for h in report.hosts] == [h.name for h in hosts]
     assert sum(bool(h.error) for h in report.hosts) == 22
     assert [s.status for s in report.steps] == ["not_run" if n % 3 == 0 else "done" for n in range(64)]
@@ -383,7 +383,9 @@ phase, name, times, places = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.arg
 load = probes.load
 probes.load = lambda probe: t.Kernel if probe == "host.kernel" else load(probe)
 interrupts.PATIENCE = 0.5
+at = []
 def signals():
+    at.append(time.monotonic())
     for _ in range(times):
         os.kill(os.getpid(), getattr(signal, name))
         time.sleep(0.05)
@@ -412,6 +414,7 @@ def finishing(report, mask):
     finish(report, mask)
 writer.finish = finishing
 report = runner.run("look", [Host(name="a"), Host(name="b")], [Step("one", Probe()), Step("two", Probe())], writer, opener)
+print(time.monotonic() - at[0])
 sys.exit(exit_code(report))
 """
 
@@ -422,15 +425,15 @@ sys.exit(exit_code(report))
 def test_a_signal_at_any_moment_leaves_a_whole_report(
     tmp_path: Path, phase: str, name: str, times: int
 ) -> None:
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", SIGNALLED, phase, name, str(times), str(tmp_path)],
-        cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False, timeout=30,
+        cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.stderr == ""
     # A signal while the finished run is being written interrupts nothing.
     assert done.returncode == (0 if phase == "finish" else 130)
-    assert time.monotonic() - began < 10
+    # From the signal on: how long Python takes to begin is no part of it.
+    assert float(done.stdout) < 10
     (folder,) = tmp_path.iterdir()
     report = store.load(folder)
     assert report.interrupted is (phase != "finish")
@@ -530,11 +533,13 @@ def test_what_is_logged_while_it_runs_is_masked(tmp_path: Path, caplog: pytest.L
 
 def test_stored_evidence_is_judged_the_same_again(tmp_path: Path) -> None:
     """Of every step of the demo: facts, findings and reasons come out of the folder as they came out of the run."""
-    assert cli.run(["demo", "--reports", str(tmp_path), "-q"]) in (0, 1)
+    short = ["--set", "contexts=1k,4k", "--set", "step_contexts=1k,2k,4k", "--set", "arms=repeat,far-copy"]
+    assert cli.run(["demo", "--reports", str(tmp_path), "-q", *short]) == 1
     (folder,) = tmp_path.iterdir()
     report = store.load(folder)
-    assert len(report.steps) == 5
-    for stored in report.steps:
+    done = [step for step in report.steps if step.status == "done"]
+    assert len(done) == len(report.steps) - 1 >= 8
+    for stored in done:
         kind = probes.load(stored.probe)
         step = Step(stored.id, kind(**dict(stored.settings)))
         again, findings = runner.judge(

@@ -55,6 +55,7 @@ RIGHT = {
     "cache-loses-draft-kv": Right(
         (("cache_state_bug", "draft_kv_lost"),), {"contexts": "1k,4k", "arms": "repeat"}
     ),
+    "hot-gpus": Right((("gpu_state", "slower"),), {"contexts": "2k,8k", "steps": 96}),
     "simulated-acceptance": Right(
         (("simulated_acceptance", "switch"),), {"contexts": "1k,4k", "arms": "repeat,prose"}
     ),
@@ -104,6 +105,7 @@ def test_every_scenario_is_here() -> None:
     assert set(RIGHT) == {one.name for one in lab.scenarios()}
 
 
+@pytest.mark.timeout(300)  # nineteen whole probes
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.usefixtures("coarse")
 def test_the_right_verdict_and_no_other_whatever_the_seed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

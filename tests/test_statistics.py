@@ -173,3 +173,27 @@ def test_quantiles_lie_between_neighbours() -> None:
     assert statistics.median([]) is None
     assert statistics.mean([]) is None
     assert statistics.mean([1, 2]) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("size", "ends"),
+    # Ranks of the textbook's table of 95 % intervals for a median (binomial, p = 0.5).
+    [(6, (1, 6)), (8, (1, 8)), (9, (2, 8)), (10, (2, 9)), (20, (6, 15)), (50, (18, 33)), (64, (24, 41))],
+)
+def test_a_median_lies_between_the_ranks_of_the_table(size: int, ends: tuple[int, int]) -> None:
+    values = [float(value) for value in range(size, 0, -1)]
+    assert statistics.median_interval(values) == ends
+
+
+def test_of_too_few_values_the_median_has_no_interval() -> None:
+    assert statistics.median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    assert statistics.median_interval([]) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "rank"), [(100, 40), (1000, 469), (1001, 469), (2500, 1201), (100_000, 49690)]
+)
+def test_the_rank_of_a_medians_interval_for_many_thousand_values(size: int, rank: int) -> None:
+    """(n - 1.96 √n) / 2, as tables of the sign test have it: 100 values give the 40th and the 61st."""
+    low, high = statistics.median_interval([float(n) for n in range(1, size + 1)]) or (0.0, 0.0)
+    assert (low, high) == (rank, size + 1 - rank)

@@ -12,7 +12,7 @@ from ddprobe.cli import flow, screen
 from ddprobe.cli.options import Options, with_options
 
 
-@with_options()
+@with_options(unused=("hosts_file", "timeout"))
 def analyse(
     options: Options,
     paths: Annotated[
@@ -27,7 +27,8 @@ def analyse(
     """The same diagnosis on evidence collected elsewhere: logs, configs, arguments, counters, points, an old report.
 
     Every file is recognised by what it holds; its name decides nothing. Several files may be pasted into one. Nothing
-    is asked of any host. A report of ddprobe is judged again, and what changed is said.
+    is asked of any host, so --hosts and --timeout change nothing. A report of ddprobe is judged again, and what changed
+    is said.
 
     Example: ddprobe analyse server.log config.json
     """

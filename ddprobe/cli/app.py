@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,14 +32,21 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
             "Drafter, target and server arguments side by side, with lints.",
         ),
         "server": ("server:server", "Which engines run: version, arguments, model, health, load."),
+        "gpu": ("gpu:gpu", "GPUs: driver, memory, clocks and their reasons, links, processes, errors."),
         "logs": ("logs:logs", "What the log says: start-up, warnings, acceptance and throughput over time."),
         "commit-probe": (
             "commit:commit_probe",
             "Commit length by context and kind of text, with step time; a verdict.",
         ),
+        "step-time": (
+            "step_time:step_time",
+            "Step time by context, its law, and what the GPUs' memory would allow; a verdict.",
+        ),
         "grep": ("source:grep", "Search the installed engine's source."),
         "read": ("source:read", "Line ranges or whole functions of the installed source."),
         "probe": ("probe:probe", "Run any probe by name."),
+        "run": ("run:run", "A playbook: a whole triage in one command."),
+        "playbook": ("playbook:app", "Which playbooks there are; a manual, a check and a schema for them."),
     },
     "Hosts and this laptop": {
         "hosts": ("hosts:hosts", "The hosts file; with --check, who can be reached."),
@@ -117,6 +125,10 @@ def _start(
 
 def run(argv: Sequence[str]) -> int:
     """Carry out one command line. Returns the exit code; every error is a line on stderr."""
+    # Closed by the caller (`>&-`): what would be said goes nowhere, and what is done stays the same.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     try:
         code = _run(list(argv))
         sys.stdout.flush()

@@ -9,11 +9,7 @@ import typer
 from ddprobe.cli import flow, targets
 from ddprobe.cli.options import Options, with_options
 
-# What an engineer would go for in the lab's source: where a commit length is made, and where it is counted.
-PATTERN = "commit_lens|accept_depths"
-FOLDER = "srt/speculative/*"
-FILE = "srt/speculative/dflash_worker_v2.py"
-RANGES = "33-44,137-164"
+PLAYBOOK = "commit-len-one"
 
 
 @with_options()
@@ -25,8 +21,12 @@ def demo(
             "--scenario", metavar="NAME", help="Which lab host; `ddprobe lab scenarios` lists them."
         ),
     ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="K=V", help="A var of the playbook; may be given several times."),
+    ] = None,
 ) -> int:
-    """The main job against a lab host inside this process: inspect-config, server, grep, read, commit-probe, report.
+    """The main job against a lab host inside this process: the playbook commit-len-one, from start to report.
 
     Needs no GPU, no network and no set-up. The lab's files, processes and numbers are made up, and every output of
     it says so. It takes the options of every look at hosts; the lab's host is the only one, whatever --hosts says.
@@ -34,20 +34,14 @@ def demo(
     Example: ddprobe demo --scenario healthy
     """
     from ddprobe import lab
-    from ddprobe.model import Step
-    from ddprobe.probes.draft.commit import DraftCommit
-    from ddprobe.probes.draft.config import DraftConfig
-    from ddprobe.probes.engine.server import EngineServer
-    from ddprobe.probes.source.grep import SourceGrep
-    from ddprobe.probes.source.read import SourceRead
+    from ddprobe.playbookfile import shelf
+    from ddprobe.playbookfile.load import load
+    from ddprobe.playbookfile.values import set_vars
+    from ddprobe.running.booked import Booked
 
-    steps = [
-        Step("config", DraftConfig()),
-        Step("server", EngineServer()),
-        Step("grep", SourceGrep(pattern=PATTERN, in_glob=FOLDER, limit=12)),
-        Step("read", SourceRead(file=FILE, ranges=RANGES)),
-        Step("commit", DraftCommit()),
-    ]
+    book = load(shelf.shipped() / f"{PLAYBOOK}.yaml")
+    booked = Booked(book, set_vars(book, set_ or ()), {})
     with lab.running(scenario or lab.DEFAULT) as host:
         hosts = targets.limited([host], options)
-        return flow.look("demo", hosts, steps, options, lab=True)
+        report, folder = flow.carry_out("demo", hosts, booked.stages, options, lab=True, book=booked.told)
+        return flow.present(report, folder, options)

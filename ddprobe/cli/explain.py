@@ -1,4 +1,4 @@
-"""`explain`: the page of a lint, a verdict or a probe's finding."""
+"""`explain`: the page of a lint, a verdict, a finding or a hypothesis; without an id, all there are."""
 
 from __future__ import annotations
 
@@ -11,28 +11,41 @@ from ddprobe.cli.options import Options, with_options
 from ddprobe.cli.plain import nearest
 from ddprobe.errors import UsageError
 
+LONGEST = 60
+"""Characters of an unknown id that are said back: every id is shorter."""
+
 
 @with_options("json", "no_color", "debug")
 def explain(
     options: Options,
     id: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="ID", show_default=False, help="As a report names it: DC20, L12, drafter_dead."
+            metavar="[ID]",
+            show_default=False,
+            help="As a report names it: DC20, L12, drafter_dead, metric_wrong. None: all of them, a line each.",
         ),
-    ],
+    ] = None,
 ) -> int:
-    """What a lint checks, what a verdict means and depends on, or what a probe's finding says.
+    """What a lint checks, what a verdict means and depends on, what a finding says or what decides a hypothesis.
 
     Example: ddprobe explain DC20
     """
     from ddprobe.cli import explanations
 
+    id = id.strip() if id is not None else None
+    if id is None:
+        if options.json:
+            screen.dump({"schema": "ddprobe-explanation/1", "ids": list(explanations.every())})
+        else:
+            screen.draw(explanations.listed(), options)
+        return 0
     pages = explanations.pages(id)
     if not pages:
+        shown = id if len(id) <= LONGEST else f"{id[:LONGEST]}…"
         near = nearest(id, explanations.known()) or nearest(id.upper(), explanations.known())
         raise UsageError(
-            f"nothing here is called {id!r}", near or "ids are those of a report: DC20, drafter_dead"
+            f"nothing here is called {shown!r}", near or "ids are those of a report: DC20, drafter_dead"
         )
     if options.json:
         screen.dump({"schema": "ddprobe-explanation/1", "pages": list(pages)})

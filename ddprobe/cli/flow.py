@@ -14,7 +14,9 @@ from ddprobe.cli.options import Options
 from ddprobe.model import LAB_TAG, Host, Report, Step, exit_code
 
 if TYPE_CHECKING:
-    from ddprobe.runner import Opener
+    from ddprobe.runner import Book, Opener
+    from ddprobe.running.course import Stage
+    from ddprobe.running.earlier import Earlier
 
 View = Callable[[Report, Path], None]
 """Prints a finished run for a person; takes the report and its folder."""
@@ -64,13 +66,18 @@ def present(report: Report, folder: Path, options: Options, view: View | None = 
 def carry_out(
     name: str,
     hosts: Sequence[Host],
-    steps: Sequence[Step],
+    steps: Sequence[Step | Stage],
     options: Options,
     *,
     opener: Opener | None = None,
     lab: bool = False,
+    book: Book | None = None,
+    earlier: Earlier | None = None,
 ) -> tuple[Report, Path]:
-    """Run the steps on the hosts, with progress on a terminal. Returns the report and the folder that keeps it."""
+    """Run the steps on the hosts, with progress on a terminal. Returns the report and the folder that keeps it.
+
+    `book`: the playbook that they are of; `earlier`: a report to go on from.
+    """
     from ddprobe import runner
     from ddprobe.sessions import open_session
     from ddprobe.store import ReportWriter
@@ -79,6 +86,17 @@ def carry_out(
         logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s: %(message)s")
     lab = lab or any(LAB_TAG in host.tags for host in hosts)
     writer = ReportWriter.create(reports_folder(options), name, lab=lab)
-    with screen.progress(options) as progress:
-        report = runner.run(name, hosts, steps, writer, opener or open_session, progress=progress, lab=lab)
+    cells = ([host.name for host in hosts], [step.id for step in steps]) if book is not None else None
+    with screen.progress(options, cells) as progress:
+        report = runner.run(
+            name,
+            hosts,
+            steps,
+            writer,
+            opener or open_session,
+            progress=progress,
+            lab=lab,
+            book=book,
+            earlier=earlier,
+        )
     return report, writer.folder

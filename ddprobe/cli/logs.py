@@ -35,7 +35,12 @@ def logs(
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Print what is added, until Ctrl-C or for half an hour.")
+        bool,
+        typer.Option(
+            "--follow",
+            help="Print what is added as it comes, until Ctrl-C or for half an hour; then the report. With --json the report "
+            "alone, at the end.",
+        ),
     ] = False,
     log: Annotated[
         str | None,
@@ -68,7 +73,7 @@ def logs(
 
 def _paced(*, quiet: bool, named: bool) -> Opener:
     """Sessions that wait between two looks, and print what is added as it comes."""
-    from ddprobe.model import CommandResult
+    from ddprobe.probes.engine._log_following import MISSING_LINES, REPLACED, Added, Follower
     from ddprobe.probes.engine._log_reading import FOLLOWING
     from ddprobe.render import clean
     from ddprobe.sessions import open_session
@@ -80,6 +85,8 @@ def _paced(*, quiet: bool, named: bool) -> Opener:
         def __init__(self, inner: Session) -> None:
             super().__init__(inner.host, inner.redactor, inner.cancelled)
             self.inner = inner
+            self.follower = Follower()
+            self.held: dict[int, bytes] = {}
 
         @property
         def connection(self) -> Connection:
@@ -89,23 +96,30 @@ def _paced(*, quiet: bool, named: bool) -> Opener:
             if questions[0].key.startswith(FOLLOWING):
                 self.cancelled.wait(PACE)
             answers = self.inner.ask(questions)
-            for answer in answers:
-                if isinstance(answer, CommandResult) and answer.key.startswith(FOLLOWING):
-                    self._print(answer)
+            for added in self.follower.take(answers):
+                self._print(added)
             return answers
 
-        def _print(self, answer: CommandResult) -> None:
-            if quiet or not answer.key.endswith("-lines"):
+        def _print(self, added: Added) -> None:
+            """Whole lines, once a later look has confirmed them."""
+            if quiet:
                 return
+            *lines, self.held[added.number] = (self.held.get(added.number, b"") + added.data).split(b"\n")
+            if added.anew:
+                lines = [self.held.pop(added.number), f"--- {REPLACED}: {MISSING_LINES} ---".encode()]
+            self._write(lines)
+
+        def _write(self, lines: list[bytes]) -> None:
             host = f"{clean(self.host.name)}  " if named else ""
-            for text in answer.stdout.decode("utf-8", "replace").splitlines():
-                sys.stdout.write(f"{host}{clean(text)}\n")
+            for line in filter(None, lines):
+                sys.stdout.write(f"{host}{clean(line.decode('utf-8', 'replace').rstrip())}\n")
             sys.stdout.flush()
 
         def sweep(self) -> int:
             return self.inner.sweep()
 
         def close(self) -> None:
+            self._write(list(self.held.values()))
             self.inner.close()
 
     def open_paced(host: Host, redactor: Redactor, cancelled: threading.Event) -> Session:

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING
+from dataclasses import MISSING, dataclass
 from typing import Any, get_args, get_origin
 
 from ddprobe import probes, readonly
@@ -43,6 +43,7 @@ def page(probe: type[Probe]) -> dict[str, Any]:
             for setting in probes.settings(probe)
         ],
         "findings": [{"id": key, "about": line} for key, line in sorted(probe.findings.items())],
+        "outputs": [{"name": key, "about": line} for key, line in probe.outputs.items()],
         "programs": list(programs),
         "http": list(paths),
     }
@@ -73,6 +74,15 @@ def blocks(page: dict[str, Any]) -> tuple[Block, ...]:
         shown.append(
             Table(("finding", "what it means"), given, title="Findings of its own (lints come on top)")
         )
+    if page["outputs"]:
+        taken = tuple((one["name"], one["about"]) for one in page["outputs"])
+        shown.append(
+            Table(
+                ("output", "what it is"),
+                taken,
+                title="What a playbook's later steps may take: ${steps.ID.OUTPUT}",
+            )
+        )
     asks = [("programs", ", ".join(page["programs"]) or "none"), ("HTTP", ", ".join(page["http"]) or "none")]
     shown.append(Pairs(tuple(asks), title="May run on a host, read-only and never more than this"))
     return tuple(shown)
@@ -92,14 +102,14 @@ def type_name(kind: Any) -> str:
     return " or ".join(parts) if parts else {"str": "text", "int": "number"}.get(kind.__name__, kind.__name__)
 
 
+@functools.cache
 def reach(probe: type[Probe]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The programs and HTTP paths named in the code that the probe can reach, by name, through its imports."""
     modules = _modules(probe.__module__)
     definitions: dict[str, list[tuple[str, ast.AST]]] = {}
     for module in sorted(modules):
-        for node in _outer(_tree(module)):
-            for name in _defines(node):
-                definitions.setdefault(name, []).append((module, node))
+        for name, node in _definitions(module):
+            definitions.setdefault(name, []).append((module, node))
     asked = {f"{method} {path}": path for method, path in readonly.HTTP_PATHS}
     asked |= {f"POST {path}": path for path in readonly.GENERATING}
     programs: set[str] = set()
@@ -109,11 +119,11 @@ def reach(probe: type[Probe]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     todo: list[tuple[str, ast.AST]] = [(probe.__module__, _tree(probe.__module__))]
     while todo:
         inside, piece = todo.pop()
-        for node in _code(piece):
-            programs |= {word for word in _words(node) if word in readonly.PROGRAMS}
-            if isinstance(node, ast.Constant):
-                paths |= {words for words, path in asked.items() if path == node.value}
-            name, only = _named(node, inside, modules)
+        used = _used(inside, piece)
+        programs |= used.programs
+        paths |= {words for words, path in asked.items() if path in used.constants}
+        for name, whose, of_any in used.names:
+            only = "" if of_any and (whose not in modules or whose in _PACKAGES) else whose
             asks_http = asks_http or name == HttpRequest.__name__
             for module, found in definitions.get(name, ()):
                 if id(found) not in seen and (only in ("", module) or only in _PACKAGES):
@@ -122,14 +132,34 @@ def reach(probe: type[Probe]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(programs)), tuple(sorted(paths)) if asks_http else ()
 
 
-def _named(node: ast.AST, module: str, modules: set[str]) -> tuple[str, str]:
-    """The name that the node uses, and the module that defines it; empty where a method of any may be meant."""
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """What a piece of code names."""
+
+    programs: frozenset[str]
+    constants: frozenset[Any]
+    names: frozenset[tuple[str, str, bool]]
+    """(name, module that it is of, whether it is an attribute: a method of any may be meant)"""
+
+
+@functools.cache
+def _used(module: str, piece: ast.AST) -> _Used:
+    nodes = list(_code(piece))
+    return _Used(
+        programs=frozenset(word for node in nodes for word in _words(node) if word in readonly.PROGRAMS),
+        constants=frozenset(node.value for node in nodes if isinstance(node, ast.Constant)),
+        names=frozenset(named for node in nodes if (named := _named(node, module)) is not None),
+    )
+
+
+def _named(node: ast.AST, module: str) -> tuple[str, str, bool] | None:
+    """The name that the node uses, and the module that defines it; empty where that is not told."""
     if isinstance(node, ast.Name):
-        return node.id, _imported(module).get(node.id, f"{module}.{node.id}").rpartition(".")[0]
+        return node.id, _imported(module).get(node.id, f"{module}.{node.id}").rpartition(".")[0], False
     if isinstance(node, ast.Attribute):
         whose = _imported(module).get(node.value.id, "") if isinstance(node.value, ast.Name) else ""
-        return node.attr, whose if whose in modules and whose not in _PACKAGES else ""
-    return "", ""
+        return node.attr, whose, True
+    return None
 
 
 @functools.cache
@@ -141,6 +171,11 @@ def _imported(module: str) -> dict[str, str]:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
+
+
+@functools.cache
+def _definitions(module: str) -> tuple[tuple[str, ast.AST], ...]:
+    return tuple((name, node) for node in _outer(_tree(module)) for name in _defines(node))
 
 
 def _outer(scope: ast.AST) -> Iterator[ast.AST]:
@@ -194,12 +229,20 @@ def _modules(start: str) -> set[str]:
         if source is None:
             continue
         found.add(module)
-        for node in ast.walk(_tree(module)):
-            if isinstance(node, ast.Import):
-                todo += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                todo += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        todo += _imports(module)
     return found
+
+
+@functools.cache
+def _imports(module: str) -> tuple[str, ...]:
+    """Every module that it may import, by what it names."""
+    named: list[str] = []
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            named += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            named += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(named)
 
 
 _TREES: dict[str, ast.Module] = {}

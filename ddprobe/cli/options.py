@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
@@ -105,9 +106,21 @@ class Options:
             raise UsageError("-q and -v ask for opposite things", "give one of them")
 
 
-def with_options(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the named common options (all without names), handed over as its parameter `options`."""
-    chosen = {name: COMMON[name] for name in names or COMMON}
+def _hidden(option: tuple[Any, Any]) -> tuple[Any, Any]:
+    annotation, default = option
+    info = copy.copy(annotation.__metadata__[0])
+    info.hidden = True
+    return Annotated[annotation.__origin__, info], default
+
+
+def with_options(
+    *names: str, unused: tuple[str, ...] = ()
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the named common options (all without names), handed over as its parameter `options`.
+
+    Those `unused` are taken too, so that a script may give every command the same ones, and its help is silent on them.
+    """
+    chosen = {name: _hidden(COMMON[name]) if name in unused else COMMON[name] for name in names or COMMON}
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)

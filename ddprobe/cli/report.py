@@ -96,11 +96,14 @@ def show(
 
     Example: ddprobe report show inspect-config --markdown
     """
-    from ddprobe import store
+    from ddprobe import rejudging, store
 
     folder = folder_of(report, flow.reports_folder(options))
-    found = store.load(folder)
-    if found.interrupted and not found.verdicts and any(s.status == "interrupted" for s in found.steps):
+    kept = store.kept(folder)
+    found = kept.report
+    if kept.damage:
+        found = rejudging.rejudge(folder.parent if folder.is_file() else folder, kept)
+    elif found.interrupted and not found.verdicts and any(s.status == "interrupted" for s in found.steps):
         from ddprobe import runner
 
         found = runner.judge_again(folder.parent if folder.is_file() else folder, found)

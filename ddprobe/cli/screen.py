@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,21 @@ def _write(text: str) -> None:
 
 
 @contextlib.contextmanager
-def progress(options: Options) -> Iterator[Progress]:
-    """What goes on during a run, on stderr; silent with `--json`, `-q` and, but for `-v`, where it is no terminal."""
+def progress(
+    options: Options, cells: tuple[Sequence[str], Sequence[str]] | None = None
+) -> Iterator[Progress]:
+    """What goes on during a run, on stderr; silent with `--json`, `-q` and, but for `-v`, where it is no terminal.
+
+    `cells`: (hosts, steps) to be shown as a table.
+    """
     if options.json or options.quiet or not (sys.stderr.isatty() or options.verbose):
         yield lambda *_: None
+        return
+    if cells is not None and sys.stderr.isatty():
+        from ddprobe.render import runtable
+
+        with runtable.running(sys.stderr, *cells) as table:
+            yield table
         return
     from ddprobe.render import terminal
 

@@ -100,7 +100,7 @@ def json_object(result: HttpResult) -> dict[str, Any]:
 
 def token_ids(value: Any) -> Ids | None:
     """The value if it is a list of token ids."""
-    if not isinstance(value, list) or not all(type(item) is int and item >= 0 for item in value):
+    if not isinstance(value, list) or not set(map(type, value)) <= {int} or min(value, default=0) < 0:
         return None
     return tuple(value)
 

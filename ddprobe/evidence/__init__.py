@@ -10,19 +10,28 @@ import hashlib
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from ddprobe.evidence import beside, conclusions, pasted
-from ddprobe.evidence.document import Document, Found, Recogniser, of_bytes
+from ddprobe.evidence import beside, conclusions, pasted, prompts
+from ddprobe.evidence._spec_lines import TREES
+from ddprobe.evidence.document import SAMPLE, Document, Found, Recogniser, of_bytes
+from ddprobe.facts import WeightNames
 from ddprobe.model import Fact
+from ddprobe.parsing import source_code
 
+T = TypeVar("T")
 RECOGNISERS = (
-    "launch", "environment", "startup", "configs", "points", "counters", "gpu", "source_lines", "decode_logs", "claims",
+    "launch", "environment", "startup", "configs", "points", "tables", "counters", "gpu", "source_lines", "decode_logs", "versions", "claims",
 )  # fmt: skip
 """The subjects, each a module here with `recognise`, in the order in which their facts are judged."""
 STREAMED = "decode_logs"
 """The one that reads a large document as a whole; the others read what stands beside its decode lines."""
+ASIDE = ("versions", "tables")
+"""What a text says of versions, or shows in a table, does not make the rest of it known."""
 LAST_RESORT = "claims"
 """Free text: only where nothing else knows what it is."""
+LONGEST = 300
+"""Characters of what an exception says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +56,39 @@ def read(documents: Iterable[Document]) -> tuple[tuple[Document, tuple[Found, ..
 
 
 def recognise(document: Document, mask: Callable[[bytes], bytes] = bytes) -> Reading:
-    """What the document is. `mask` takes secrets out of what is kept of a large one."""
+    """What the document is. `mask` takes secrets out of what is kept of a large one.
+
+    A fault of our own costs what it would have found, and is told. Raises `OSError` where the document cannot be read.
+    """
+    troubles: list[str] = []
+    try:
+        return _recognised(document, mask, troubles)
+    except OSError:
+        raise
+    except Exception as error:
+        return Reading(document, (), troubles=(*troubles, _bug("reading this file", error)))
+
+
+def _recognised(document: Document, mask: Callable[[bytes], bytes], troubles: list[str]) -> Reading:
+    whole = document
+    document = _tried("unwrapping it", lambda: pasted.unwrapped(whole, whole.sample()), whole, troubles)
     sample = document.sample()
-    document = pasted.unwrapped(document, sample)
-    sample = document.sample()
-    told = conclusions.recognise(sample)
+    told = _tried("conclusions", lambda: conclusions.recognise(sample), None, troubles)
     if told is not None:
-        return Reading(document, (told,), rank=(len(RECOGNISERS), ""))
+        return Reading(document, (told,), troubles=tuple(troubles), rank=(len(RECOGNISERS), ""))
+    if language := _tried("source code", lambda: source_code.language(sample), "", troubles):
+        told = Found(f"source code ({language}), which is no evidence", ())
+        return Reading(document, (told,), troubles=tuple(troubles), rank=(len(RECOGNISERS), ""))
     if document.large:
-        return _large(document, sample, mask)
+        return _large(document, sample, mask, troubles)
     text = document.whole()
     if text is None:
-        return Reading(document, ())
+        return Reading(document, (), troubles=tuple(troubles))
+    # No fallback: with the words of requests in it, a document is no evidence.
+    document = prompts.without(document, text)
+    sample, text = document.sample(), document.whole() or ""
     found: list[tuple[str, Found]] = []
-    troubles: list[str] = []
-    parts = pasted.parts(document.key, text)
+    parts = _parts(document.key, text, troubles)
     for part in parts or (pasted.Part(document, sample),):
         _ask(part.document, part.sample, RECOGNISERS, found, troubles)
     return Reading(
@@ -73,16 +100,47 @@ def recognise(document: Document, mask: Callable[[bytes], bytes] = bytes) -> Rea
     )
 
 
-def _large(document: Document, sample: str, mask: Callable[[bytes], bytes]) -> Reading:
+def _behind(document: Document, sample: str, troubles: list[str]) -> str:
+    """The beginning of a large one, behind JSON that it begins with: that may be longer than what is looked at else."""
+    behind = pasted.behind(sample)
+    if behind == sample and sample.lstrip("\ufeff \t\r\n").startswith("{"):
+        longer = _tried("JSON in front of it", lambda: document.beginning(beside.PASTED), sample, troubles)
+        told = pasted.behind(longer)
+        behind = told[:SAMPLE] if told != longer else sample
+    return behind
+
+
+def _parts(key: str, text: str, troubles: list[str]) -> tuple[pasted.Part, ...]:
+    return _tried("what was pasted together", lambda: pasted.parts(key, text), (), troubles)
+
+
+def _tried(what: str, attempt: Callable[[], T], otherwise: T, troubles: list[str]) -> T:
+    """What the attempt gives; `otherwise`, and a word of it, where it has a bug."""
+    try:
+        return attempt()
+    except OSError:
+        raise
+    except Exception as error:
+        troubles.append(_bug(what, error))
+        return otherwise
+
+
+def _bug(what: str, error: Exception) -> str:
+    said = " ".join(str(error).split())[:LONGEST]
+    return f"ddprobe has a bug in reading {what}: {type(error).__name__}: {said}; please report it"
+
+
+def _large(document: Document, sample: str, mask: Callable[[bytes], bytes], troubles: list[str]) -> Reading:
     passing = beside.Beside(document)
     found: list[tuple[str, Found]] = []
-    troubles: list[str] = []
-    _ask(passing.document(), sample, (STREAMED,), found, troubles)
+    _ask(passing.document(), _behind(document, sample, troubles), (STREAMED,), found, troubles)
     rest = passing.rest(mask)
     others = tuple(name for name in RECOGNISERS if name not in (STREAMED, LAST_RESORT))
     small = of_bytes(document.key, rest)
+    parts = _parts(document.key, rest.decode("utf-8", "replace"), troubles)
     beside_it: list[tuple[str, Found]] = []
-    _ask(small, small.sample(), others, beside_it, troubles)
+    for part in parts or (pasted.Part(small, small.sample()),):
+        _ask(part.document, part.sample, others, beside_it, troubles)
     for name, told in beside_it:
         found.append((name, Found(told.what, tuple(passing.numbered(fact) for fact in told.facts))))
     if passing.left_out:
@@ -92,6 +150,7 @@ def _large(document: Document, sample: str, mask: Callable[[bytes], bytes]) -> R
     return Reading(
         document,
         tuple(each for _, each in found),
+        tuple(part.document.key for part in parts),
         rest=rest,
         troubles=tuple(troubles),
         rank=_rank(found, rest),
@@ -108,18 +167,16 @@ def _ask(
     """Every recogniser of these names, each on its own: a fault in one costs only what it would have found."""
     known = False
     for name in names:
-        if name == LAST_RESORT and known:
+        if name == LAST_RESORT and (known or source_code.language(sample)):
             continue
         recogniser: Recogniser = importlib.import_module(f"{__name__}.{name}").recognise
         try:
             told = recogniser(document, sample)
         except Exception as error:
-            troubles.append(
-                f"ddprobe has a bug in reading {name}: {type(error).__name__}: {error}; please report it"
-            )
+            troubles.append(_bug(name, error))
             continue
         if told is not None:
-            known = True
+            known = known or not (name in ASIDE or told.what.startswith(TREES))
             found.append((name, told))
 
 
@@ -133,10 +190,15 @@ def ordered(readings: Iterable[Reading]) -> list[Reading]:
     return sorted(readings, key=lambda reading: reading.rank)
 
 
-def facts(readings: Iterable[Reading]) -> tuple[Fact, ...]:
-    """The facts of all of them in this order, those on one thing laid together."""
+def facts(readings: Iterable[Reading], troubles: list[str] | None = None) -> tuple[Fact, ...]:
+    """The facts of all of them in this order, those on one thing laid together.
+
+    `troubles` takes a word of a bug in laying them together, which costs only that; without it the bug is raised.
+    """
     from ddprobe.evidence import configs
 
-    return tuple(
-        configs.merge([fact for reading in readings for each in reading.found for fact in each.facts])
-    )
+    every = [fact for reading in readings for each in reading.found for fact in each.facts]
+    if troubles is None:
+        return configs.merge(every)
+    apart = tuple(fact for fact in every if not isinstance(fact, WeightNames))
+    return _tried("what belongs together", lambda: configs.merge(every), apart, troubles)

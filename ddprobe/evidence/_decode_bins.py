@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ddprobe import statistics
 from ddprobe.facts import DecodeBin
-from ddprobe.parsing import accept_rates, decode_log, sizes
+from ddprobe.parsing import accept_rates, acceptance, decode_log, sizes
 
 OFF = -1
 """The era of lines without any acceptance figure."""
+UNREADABLE = -2
+"""And of lines that state one which is no number, or cannot be."""
 COUNTED = 32768
 """Different lines (by what is counted of them) that are held before they are added up."""
 KNOWN = 32768
@@ -22,7 +24,7 @@ SPEEDS = 1024
 """Throughputs of one bin that are kept for their median: each, then every second, every fourth, …"""
 FEW = 256
 """A bin with fewer has every line's throughput looked at …"""
-SAMPLED = 64
+SAMPLED = 16
 """… and later about so many lines of each block have."""
 MOST_ERAS = 6
 MOST_BINS = 64
@@ -32,6 +34,7 @@ Place = tuple[int, int]
 """Bits of the tokens per request, bits of the running requests; 0 where that is not known."""
 Key = tuple[int, int, int]
 """Era and place."""
+Thing = TypeVar("Thing")
 
 
 @dataclass(slots=True)
@@ -80,10 +83,17 @@ class Sums:
     stride: int = 1
     seen: int = 0
     """Lines whose throughput was looked at."""
+    weighed: int = 0
+    """Lines whose running requests were, and …"""
     requests: int = 0
-    """Their running requests, added up."""
+    """… these, added up."""
 
-    def speed(self, value: float, requests: int) -> None:
+    def weigh(self, requests: int) -> None:
+        """Takes one line's running requests."""
+        self.weighed += 1
+        self.requests += requests
+
+    def speed(self, value: float) -> None:
         """Takes one line's throughput per request."""
         if self.seen % self.stride == 0:
             self.speeds.append(value)
@@ -91,7 +101,6 @@ class Sums:
                 self.speeds = self.speeds[::2]
                 self.stride *= 2
         self.seen += 1
-        self.requests += requests
 
     def add(self, told: Told, count: int) -> None:
         """Takes so many lines that tell the same of their acceptance."""
@@ -108,6 +117,24 @@ class Sums:
             self.graph += count * told.graph
 
 
+class _Numbered(dict[Thing, int]):
+    """Things in the order in which they first came; small numbers are counted much faster than texts."""
+
+    def __missing__(self, thing: Thing) -> int:
+        self[thing] = number = len(self)
+        return number
+
+
+class _Requests(dict[str, int]):
+    """Whole numbers by how they are written: of few different ones, looked up faster than read again."""
+
+    def __missing__(self, text: str) -> int:
+        number = int(text)
+        if len(self) < KNOWN:
+            self[text] = number
+        return number
+
+
 class Tally:
     """All decode lines of one document, as far as they have passed."""
 
@@ -115,8 +142,14 @@ class Tally:
         self.eras: list[Era] = []
         self._bins: dict[Key, Sums] = {}
         self._known: dict[str, Told] = {}
-        self._counts: defaultdict[Place, Counter[str]] = defaultdict(Counter)
-        """Lines of each place by what they tell of acceptance."""
+        self._texts = _Numbered[str]()
+        """What lines tell of acceptance."""
+        self._places = _Numbered[Place]()
+        self._counts: Counter[tuple[int, int]] = Counter()
+        """Lines, by the number of what they tell and that of their place."""
+        self._enough: set[int] = set()
+        """Places, by number, that need no more throughputs."""
+        self._requests = _Requests()
         self._after_idle = False
         """Since the last decode line a prefill began on a server that ran nothing."""
 
@@ -124,41 +157,36 @@ class Tally:
         """Takes every decode line of a block; how many there were, and how many prefill lines."""
         prefills = list(decode_log.prefills(block))
         idle = [at for at, quiet in prefills if quiet]
-        last = block.rfind(decode_log.MARK)
-        total = 0
-        if last >= 0:
+        total, skip = self._after(block, idle)
+        if total:
             rows = decode_log.COMMON.findall(block)
-            skip = self._after(block, idle)
-            total = block.count(decode_log.MARK)
             if len(rows) == total:
                 self._common(rows, skip)
             else:
                 total = self._each(block, skip)
-            self._after_idle = False
-        self._after_idle = self._after_idle or any(at > last for at in idle)
-        if sum(map(len, self._counts.values())) > COUNTED:
+        if len(self._counts) > COUNTED:
             self._add_up()
         return total, len(prefills)
 
     def _common(self, rows: list[tuple[str, str, str, str]], skip: set[int]) -> None:
         """Takes lines of the common shape. A gigabyte goes through here, so a line at a time is too slow: by columns."""
         running, tokens, told, speeds = zip(*rows, strict=True)
-        requests = list(map(int, running))
+        requests = list(map(self._requests.__getitem__, running))
         contexts = map(int.bit_length, map(operator.floordiv, map(int, tokens), requests))
-        places = list(zip(contexts, map(int.bit_length, requests), strict=True))
-        # Neighbours are mostly of one place: a run of them is counted at once.
-        start = 0
-        for place, run in itertools.groupby(places):
-            end = start + len(list(run))
-            self._counts[place].update(told[start:end])
-            start = end
+        where = zip(contexts, map(int.bit_length, requests), strict=True)
+        places = list(map(self._places.__getitem__, where))
+        self._counts.update(zip(map(self._texts.__getitem__, told), places, strict=True))
         # For medians a sample does: every line of a bin that has few yet, else some lines of each block.
-        few = {place for place in set(places) if self._few(place)}
+        known = list(self._places)
+        self._enough |= {at for at in set(places) - self._enough if not self._few(known[at])}
+        few = set(places) - self._enough
         step = max(1, len(rows) // SAMPLED)
         for at in range(0, len(rows), 1 if few else step):
-            if at not in skip and (at % step == 0 or places[at] in few):
-                sums = self._sums(self._told(told[at]), places[at])
-                sums.speed(float(speeds[at]) / requests[at], requests[at])
+            if at % step == 0 or places[at] in few:
+                sums = self._sums(self._told(told[at]), known[places[at]])
+                sums.weigh(requests[at])
+                if at not in skip:
+                    sums.speed(float(speeds[at]) / requests[at])
 
     def _few(self, place: Place) -> bool:
         """Whether the bins of that place have few throughputs yet."""
@@ -168,15 +196,17 @@ class Tally:
             if (sums := self._bins.get((era, *place))) is not None
         )
 
-    def _after(self, block: str, idle: list[int]) -> set[int]:
-        """Which of the block's decode lines come first after idle time."""
-        found = {0} if self._after_idle else set()
-        row, seen = 0, 0
+    def _after(self, block: str, idle: list[int]) -> tuple[int, set[int]]:
+        """How many decode lines the block has, and which of them come first after idle time."""
+        first = {0} if self._after_idle else set()
+        total, seen = 0, 0
         for at in idle:
-            row += block.count(decode_log.MARK, seen, at)
+            total += block.count(decode_log.MARK, seen, at)
             seen = at
-            found.add(row)
-        return found
+            first.add(total)
+        total += block.count(decode_log.MARK, seen)
+        self._after_idle = total in first  # and the line comes in a later block
+        return total, first
 
     def _each(self, block: str, skip: set[int]) -> int:
         """Takes decode lines of any shape, one by one."""
@@ -194,9 +224,12 @@ class Tally:
             requests = min(line.running or 0, 2**17)
             context = min((line.tokens or 0) // requests if requests else 0, 2**30)
             place = (context.bit_length(), requests.bit_length())
-            self._counts[place][told] += 1
-            if requests and line.throughput is not None and row not in skip:
-                self._sums(self._told(told), place).speed(line.throughput / requests, requests)
+            self._counts[self._texts[told], self._places[place]] += 1
+            if requests:
+                sums = self._sums(self._told(told), place)
+                sums.weigh(requests)
+                if line.throughput is not None and row not in skip:
+                    sums.speed(line.throughput / requests)
         return lines
 
     def _sums(self, told: Told, place: Place) -> Sums:
@@ -207,11 +240,12 @@ class Tally:
         return sums
 
     def _add_up(self) -> None:
-        for place, texts in self._counts.items():
-            for text, count in texts.items():
-                told = self._told(text)
-                self._sums(told, place).add(told, count)
+        texts, places = list(self._texts), list(self._places)
+        for (text, place), count in self._counts.items():
+            told = self._told(texts[text])
+            self._sums(told, places[place]).add(told, count)
         self._counts.clear()
+        self._texts.clear()
 
     def _told(self, text: str) -> Told:
         found = self._known.get(text)
@@ -220,10 +254,15 @@ class Tally:
         line = decode_log.told(text)
         if line is None:
             return Told(OFF, None, None, None)
-        era = OFF if line.commit is None else self._fitting(line.commit, line)
         if len(self._known) > KNOWN:
             self._known.clear()
-        self._known[text] = Told(era, line.commit, line.rate, line.graph)
+        commit = acceptance.length(line.commit)
+        # By every formula a rate is at most the length.
+        if commit is None or (line.rate is not None and line.rate > commit):
+            told = "accept len" in line.fields
+            self._known[text] = Told(UNREADABLE if told else OFF, None, None, line.graph)
+        else:
+            self._known[text] = Told(self._fitting(commit, line), commit, line.rate, line.graph)
         return self._known[text]
 
     def _fitting(self, commit: float, line: decode_log.DecodeLine) -> int:
@@ -249,7 +288,7 @@ class Tally:
     # --- what it comes to -------------------------------------------------------------------------------
 
     def servers(self) -> list[tuple[int, dict[Key, Sums]]]:
-        """The bins of every era, and those of lines without acceptance as `OFF`."""
+        """The bins of every era, and those of lines without acceptance as `OFF` and `UNREADABLE`."""
         self._add_up()
         found: dict[int, dict[Key, Sums]] = {}
         for key, sums in sorted(self._bins.items()):
@@ -298,7 +337,7 @@ def pooled(sums: dict[Key, Sums]) -> tuple[float | None, float | None]:
     """Mean accept length and rate of all lines, each counting by its running requests: so many steps are behind it."""
     # Where no line's running requests were looked at, the middle of the bin stands for them.
     weighed = [
-        (each.requests / each.seen if each.seen else max(1.0, 0.75 * (1 << key[2])), each)
+        (each.requests / each.weighed if each.weighed else max(1.0, 0.75 * (1 << key[2]) - 0.5), each)
         for key, each in sums.items()
     ]
     commits = sum(weight * each.commits for weight, each in weighed)
@@ -321,6 +360,8 @@ def trend(series: tuple[DecodeBin, ...]) -> str:
     said = []
     if first.commit_mean is not None and last.commit_mean is not None:
         said.append(f"commit {first.commit_mean:.2f} → {last.commit_mean:.2f}")
+    elif first.rate_mean is not None and last.rate_mean is not None:
+        said.append(f"right drafts {first.rate_mean:.0%} → {last.rate_mean:.0%}")
     if first.tok_s is not None and last.tok_s is not None:
         said.append(f"{first.tok_s:.1f} → {last.tok_s:.1f} tokens per second and request")
     if not said:

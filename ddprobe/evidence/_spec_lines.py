@@ -22,9 +22,11 @@ _SPECULATING = "SpecDecoding metrics:"
 _THROUGHPUT = "Avg generation throughput:"
 _TIMING = "print_timing"
 _DRAFTED = "draft acceptance"
+_EVAL = "eval time ="
 _LAUNCH = "launch_slot_"
 _COMMITTED = "commit_len"
 _DEPTH = "avg_accepted_depth"
+_LIFETIME = "avg_spec_accept_length="
 
 
 @dataclass(slots=True)
@@ -155,6 +157,14 @@ class _Request:
     running: int
     counts: Counts | None = None
     speed: float | None = None
+    prompt: int | None = None
+    """Tokens of the prompt that were computed: all of it, but for what the cache held."""
+    generated: int = 0
+
+    @property
+    def context(self) -> int | None:
+        """Tokens in context at its end, where its own lines tell."""
+        return None if self.prompt is None else self.prompt + self.generated
 
 
 class LlamaCpp:
@@ -168,22 +178,31 @@ class LlamaCpp:
         """Requests in which nothing was drafted."""
         self._open: _Request | None = None
         self._slots: set[int] = set()
+        self._launches = False
+        self._seen: set[int] = set()
+        self._bare = 0
+        """Requests whose lines name no task, as people paste them."""
 
     def block(self, block: str) -> tuple[str, ...]:
         """Takes the lines of a block; the marks that stand in them."""
         found = tuple(mark for mark in (_TIMING, _DRAFTED) if mark in block)
         if found or self._open or _LAUNCH in block:
             for line in block.split("\n"):
-                if "task" in line and (" slot " in line or _DRAFTED in line):
+                if (
+                    ("task" in line and ("slot " in line or _DRAFTED in line))
+                    or _DRAFTED in line
+                    or _EVAL in line
+                ):
                     self._line(line[: decode_log.LONGEST])
         return found
 
     def _line(self, line: str) -> None:
-        task = acceptance_lines.llamacpp_task(line)
-        if task is None:
-            return
+        task = acceptance_lines.llamacpp_task(line) or self._unnamed(line)
         slot = task[0]
+        if len(self._seen) < MOST_SLOTS:
+            self._seen.add(slot)
         if _LAUNCH in line and len(self._slots) < MOST_SLOTS:
+            self._launches = True
             self._slots.add(slot)
         elif _DRAFTED in line:
             counts = acceptance_lines.llamacpp_line(line)
@@ -191,14 +210,32 @@ class LlamaCpp:
                 request = self._request(task)
                 request.counts = counts
                 self.windows.add(counts)
-        elif "eval time =" in line:
+        elif _EVAL in line:
             request = self._request(task)
-            if "prompt eval time" not in line:
+            tokens = acceptance_lines.llamacpp_tokens(line)
+            if "prompt eval time" in line:
+                request.prompt = tokens
+            else:
                 request.speed = acceptance_lines.llamacpp_speed(line)
+                request.generated = tokens or 0
+        elif "print_timing" in line and line.rstrip().endswith("|"):
+            self._request(task)
         elif "release:" in line:
             if self._open is not None and self._open.task == task:
                 self.close(acceptance_lines.llamacpp_context(line))
             self._slots.discard(slot)
+
+    def _unnamed(self, line: str) -> tuple[int, int]:
+        """The task of a line that names none: the one that is open, until a prompt begins another."""
+        begins = "prompt eval time" in line and (self._open is None or self._open.prompt is not None)
+        if self._open is None or begins or (_DRAFTED in line and self._open.counts is not None):
+            self._bare += 1
+            return -1, self._bare
+        return self._open.task
+
+    def _running(self, request: _Request) -> int:
+        """How many ran; without a line on any launch it was one where all lines are of one slot."""
+        return request.running or int(not self._launches and len(self._seen) == 1)
 
     def _request(self, task: tuple[int, int]) -> _Request:
         if self._open is None or self._open.task != task:
@@ -211,10 +248,12 @@ class LlamaCpp:
         request, self._open = self._open, None
         if request is None:
             return
+        context, running = context or request.context, self._running(request)
         if request.counts is None:
-            self.off_lines += 1
-        elif context and request.running:
-            key = (request.running.bit_length(), min(context, 2**30).bit_length())
+            # What names no task may be a tool's own timing, and no server's.
+            self.off_lines += request.task[0] >= 0
+        elif context and running:
+            key = (running.bit_length(), min(context, 2**30).bit_length())
             total = self.bins.setdefault(key, Total())
             total.add(request.counts)
             total.tokens += context
@@ -237,6 +276,27 @@ class LlamaCpp:
             )
             for (running, bits), total in sorted(self.bins.items())
         )
+
+
+class Lifetime:
+    """The mean over all that a server has served, which SGLang logs when it begins to count anew."""
+
+    def __init__(self) -> None:
+        self.commit: float | None = None
+        self.lines = 0
+
+    def block(self, block: str) -> tuple[str, ...]:
+        """Takes the lines of a block; the marks that stand in them."""
+        found = acceptance_lines.lifetimes(block) if _LIFETIME in block else ()
+        if not found:
+            return ()
+        self.lines += len(found)
+        self.commit = found[-1]
+        return (_LIFETIME,)
+
+
+TREES = "DDTree commit lengths"
+"""What a document with them, and no other lines, is said to be."""
 
 
 @dataclass(slots=True)

@@ -3,8 +3,10 @@
     20-25 tok/s with 5.9-6.1 accepted per step      throughput 20 and 25, accepted per step 5.9 and 6.1
     the accept rate: 0.33 on the old one, 0.65 …    accept rate 0.33 and 0.65
     average draft acceptance is 9%                  accept rate 0.09
+    118 tok/s at 1.4k, 0.7 at 185k                  throughput 118 and 0.7, each at its length
+    repeated text 7.88/7.00/7.88 at 1k/16k/128k     commit length 7.88, 7.00 and 7.88
 
-Only sentences are read: a log, a configuration or code is full of numbers that nobody claims.
+Only sentences are read: a log, a configuration, code and its comments are full of numbers that nobody claims.
 """
 
 from __future__ import annotations
@@ -32,8 +34,19 @@ _PER_STEP = re.compile(
 _COMMITTED = re.compile(
     _RANGE + r"\s*(?:tok(?:en)?s?\s*(?:/|per|a)\s*step|committed\s*(?:/|per|a)\s*step)", re.IGNORECASE
 )
+_AT = r"\s*(?:at|@)\s*(\d{1,4}(?:\.\d{1,2})?\s?[kK])\b"
+_PLACE = re.compile(_AT)
+_ALSO = re.compile(r"(?:\s|,|;|→|->|and|but|only|to|vs\.?|versus|context|tokens)*" + _NUMBER + _AT)
+"""Another figure of the same kind, at another length: `118 tok/s at 1.4k, 0.7 at 185k`."""
+_SERIES = re.compile(
+    r"(?<![\w./])(\d{1,2}\.\d{1,3}(?:\s?/\s?\d{1,2}\.\d{1,3})+)\s*(?:at|@)\s*"
+    r"(\d{1,4}(?:\.\d)?[kK](?:\s?/\s?\d{1,4}(?:\.\d)?[kK])+)"
+)
+"""`7.88/7.00/7.88 at 1k/16k/64k`: as many lengths as figures."""
+_RATIO = re.compile(r"rate|ratio|speed|tok|ms\b|second", re.IGNORECASE)
 _LENGTH = re.compile(
-    r"(?:accept(?:ance|ed)?|commit)[ _]len(?:gth)?\s*(?:of|is|was|=|:|at|near|about|stays at)?\s*" + _RANGE,
+    r"(?<!avg_)(?:accept(?:ance|ed)?|commit)[ _]len(?:gth)?\s*(?:of|is|was|=|:|at|near|about|stays at)?\s*"
+    + _RANGE,
     re.IGNORECASE,
 )
 _ABOUT_RATE = re.compile(r"accept(?:ance|ed)?[ _-]?(?:rate|ratio)|acceptance(?![ _]len)", re.IGNORECASE)
@@ -41,7 +54,7 @@ _SHARE = re.compile(r"(?<![\w.])(0?\.\d{1,4}|[01]\.\d{1,4}|\d{1,3}(?:\.\d{1,2})?
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,2})?)\s?(?:-|–|to)\s?(\d{1,3}(?:\.\d{1,2})?)\s?%")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
 _NO_PROSE = re.compile(
-    r"^\s*(?:[\[{}\]<|#>$+\\]|\(\w+ pid=|\d{4}-\d\d-\d\d|\d+\.\d\d\.\d{3}|\w+\s*[=:]\s*\S+$|[A-Z_]{4,}=|import |def |from |[\w.-]+:\d+:)"
+    r"^\s*(?:[\[{}\]<|#>$+\\]|//|/\*|--\s|\(\w+ pid=|\d{4}-\d\d-\d\d|\d+\.\d\d\.\d{3}|\w+\s*[=:]\s*\S+$|[A-Z_]{4,}=|import |def |from |[\w.-]+:\d+:)"
 )
 _WORD = re.compile(r"(?<!\w)[A-Za-z']{2,}(?!\w)")
 _LEAST_WORDS = 4
@@ -70,6 +83,8 @@ def _is_prose(line: str) -> bool:
 
 
 def _claims(sentence: str, cite: Cite) -> Iterator[Claim]:
+    yield from _series(sentence, cite)
+    sentence = _SERIES.sub(" ", sentence)
     for what, pattern in (
         ("throughput", _SPEED),
         ("accepted per step", _PER_STEP),
@@ -78,10 +93,36 @@ def _claims(sentence: str, cite: Cite) -> Iterator[Claim]:
     ):
         for found in pattern.finditer(sentence):
             for value in _ends(found.group(1), found.group(2)):
-                yield _claim(what, value, cite)
+                yield _claim(what, value, cite, _place(sentence, found.end()))
+            if what == "throughput":
+                yield from _others(sentence, found.end(), cite)
     if _ABOUT_RATE.search(sentence):
         for value in _rates(sentence):
             yield _claim("accept rate", value, cite)
+
+
+def _place(sentence: str, at: int) -> str:
+    """At which length it holds, where that stands behind it."""
+    found = _PLACE.match(sentence, at)
+    return f"at {found[1]}" if found else ""
+
+
+def _others(sentence: str, at: int, cite: Cite) -> Iterator[Claim]:
+    """Speeds without their unit, behind one that has it and a length."""
+    place = _PLACE.match(sentence, at)
+    while place and (found := _ALSO.match(sentence, place.end())):
+        yield _claim("throughput", float(found[1]), cite, f"at {found[2]}")
+        place = _PLACE.match(sentence, found.end(1))
+
+
+def _series(sentence: str, cite: Cite) -> Iterator[Claim]:
+    """Tokens per step at several lengths; of shares and speeds nothing is taken so."""
+    for found in _SERIES.finditer(sentence):
+        values, places = (re.split(r"\s?/\s?", found[group]) for group in (1, 2))
+        about = sentence[max(0, found.start() - 40) : found.end() + 12]
+        if len(values) == len(places) and not _RATIO.search(about) and all(float(v) >= 1 for v in values):
+            for value, place in zip(values, places, strict=True):
+                yield _claim("commit length", float(value), cite, f"at {place}")
 
 
 def _ends(low: str, high: str | None) -> Iterator[float]:
@@ -103,5 +144,5 @@ def _rates(sentence: str) -> Iterator[float]:
             yield value
 
 
-def _claim(what: str, value: float, cite: Cite) -> Claim:
-    return Claim(what=what, value=value, origin=STATEMENT, source=(cite,))
+def _claim(what: str, value: float, cite: Cite, window: str = "") -> Claim:
+    return Claim(what=what, value=value, origin=STATEMENT, window=window, source=(cite,))

@@ -55,7 +55,8 @@ def recognise(document: Document, sample: str) -> Found | None:
     if not scrapes:
         return None
     window, scrape = _difference(scrapes)
-    facts = (*_figures(document.key, engine, scrape, window), *_gauges(document.key, engine, whole))
+    exported = f"{engine}:spec_decode_num_" in whole
+    facts = (*_figures(document.key, engine, scrape, window, exported), *_gauges(document.key, engine, whole))
     said = "" if len(scrapes) == 1 else f", {len(scrapes)} scrapes"
     return Found(f"metrics of {ENGINES[engine]}{said}", facts)
 
@@ -101,7 +102,7 @@ def _counts(name: str) -> bool:
     return name.endswith("_total") or ":spec_decode_num_" in name
 
 
-def _figures(key: str, engine: str, scrape: Scrape, window: str) -> Iterator[Fact]:
+def _figures(key: str, engine: str, scrape: Scrape, window: str, exported: bool = False) -> Iterator[Fact]:
     generated = scrape.totals.get(GENERATED[engine])
     if engine == "sglang":
         yield from _sglang(key, scrape, window, generated)
@@ -111,7 +112,8 @@ def _figures(key: str, engine: str, scrape: Scrape, window: str) -> Iterator[Fac
         scrape.get(prefix + name) for name in ("drafts", "draft_tokens", "accepted_tokens")
     )
     if steps is None or accepted is None:
-        if engine == "vllm" and generated:
+        # A series whose value is no number was exported all the same.
+        if engine == "vllm" and generated and not exported:
             yield _nothing(key, window, NO_SERIES)
         return
     if not steps:

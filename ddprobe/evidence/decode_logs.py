@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from ddprobe.evidence import _decode_bins, _spec_lines
+from ddprobe.evidence import _decode_bins, _spec_lines, _starts
 from ddprobe.evidence.document import Document, Found
 from ddprobe.facts import Acceptance, Claim, DecodeSeries
 from ddprobe.model import Cite, Fact
-from ddprobe.parsing import acceptance_lines, decode_log, log_lines
+from ddprobe.parsing import acceptance, acceptance_lines, decode_log, log_lines
 
 ORIGIN = "decode log"
 WHOLE = "the whole log"
+LIFETIME_MEAN = "(correct drafts + steps) / steps"
+MOST_STARTS = 16
+"""Starts of one log that are told apart; those behind them count with the last, which then is of nobody knows which."""
 _JSON = re.compile(r"\s*(?:\{|\[\s*[\[{\"\]])")
 _START = datetime(1970, 1, 1)
 _NO_YEAR = 2024
@@ -63,64 +66,109 @@ class _Span:
         return end - start if start is not None and end is not None and end >= start else None
 
 
-def recognise(document: Document, sample: str) -> Found | None:
-    """What a log says of decoding; None when it says nothing."""
+@dataclass(slots=True)
+class _Section:
+    """What was read of one start of a server, or of several with the same arguments."""
+
+    tally: _decode_bins.Tally = field(default_factory=_decode_bins.Tally)
+    vllm: _spec_lines.Vllm = field(default_factory=_spec_lines.Vllm)
+    llama: _spec_lines.LlamaCpp = field(default_factory=_spec_lines.LlamaCpp)
+    trees: _spec_lines.Trees = field(default_factory=_spec_lines.Trees)
+    lifetime: _spec_lines.Lifetime = field(default_factory=_spec_lines.Lifetime)
+    span: _Span = field(default_factory=_Span)
+    begin: int = 0
+    """The line of the start; 0 where it is the first of the log."""
+    sglang: int = 0
+
+    def block(self, block: str, before: int) -> tuple[int, bool]:
+        """Takes whole lines, `before` which stand so many: how many they are, and whether all are of decoding."""
+        size = block.count("\n") + (not block.endswith("\n"))
+        lines, prefills = self.tally.block(block)
+        self.sglang += lines
+        marks = [decode_log.MARK] if lines else []
+        settled = lines + prefills == size
+        if not settled:
+            for reader in (self.vllm, self.llama, self.trees, self.lifetime):
+                marks += reader.block(block)
+        self.span.take(block, before, marks)
+        return size, settled
+
+    def facts(self, key: str, run: str) -> list[Fact]:
+        """What it comes to; to be asked once, at the end."""
+        self.span.end()
+        self.llama.close(None)
+        span = self.span
+        at = f"line {span.first}" if span.first == span.last else f"lines {span.first}-{span.last}"
+        shared = {"source": (Cite(key, at),), "run": run}
+        facts: list[Fact] = []
+        facts += _of_sglang(self.tally, span.seconds, shared)
+        facts += _of_vllm(self.vllm, span.seconds, shared)
+        facts += _of_llamacpp(self.llama, span.seconds, shared)
+        facts += _of_trees(self.trees, shared)
+        facts += _of_lifetime(self.lifetime, facts, shared)
+        return facts
+
+    def says(self) -> bool:
+        """Whether there is anything in it."""
+        return bool(self.span.first)
+
+
+def recognise(document: Document, sample: str, *, apart: bool = True) -> Found | None:
+    """What a log says of decoding; None when it says nothing.
+
+    `apart`: where the server was started anew with other arguments, another series of figures begins.
+    """
     if _JSON.match(sample):
         return None
-    tally, vllm, llama, trees = (
-        _decode_bins.Tally(),
-        _spec_lines.Vllm(),
-        _spec_lines.LlamaCpp(),
-        _spec_lines.Trees(),
-    )
-    span, sglang, before = _Span(), 0, 0
+    sections, starts, before = [_Section()], _starts.Starts(), 0
     for raw in document.blocks():
         block = decode_log.uncoloured(raw)
-        size = block.count("\n") + (not block.endswith("\n"))
-        lines, prefills = tally.block(block)
-        sglang += lines
-        marks = [decode_log.MARK] if lines else []
-        if lines + prefills < size:
-            for reader in (vllm, llama, trees):
-                marks += reader.block(block)
-        span.take(block, before, marks)
-        before += size
-    span.end()
-    llama.close(None)
-    cite = Cite(
-        document.key, f"line {span.first}" if span.first == span.last else f"lines {span.first}-{span.last}"
-    )
-    shared = {"source": (cite,), "run": document.key}
+        for anew, piece in starts.pieces(block) if apart else ((False, block),):
+            if anew and sections[-1].says() and len(sections) < MOST_STARTS:
+                sections.append(_Section(begin=before + 1))
+            size, settled = sections[-1].block(piece, before)
+            before += size
+            if settled and piece is block:
+                document.nothing_else(size)
+    telling = [section for section in sections if section.says()]
     facts: list[Fact] = []
-    facts += _of_sglang(tally, span.seconds, shared)
-    facts += _of_vllm(vllm, span.seconds, shared)
-    facts += _of_llamacpp(llama, span.seconds, shared)
-    facts += _of_trees(trees, shared)
+    for section in telling:
+        run = f"{document.key}, start at line {section.begin}" if section.begin else document.key
+        facts += section.facts(document.key, run)
     if not facts:
         return None
-    kinds = (
-        ("SGLang decode log", sglang),
-        ("vLLM SpecDecoding metrics", vllm.windows.total.lines),
-        ("vLLM throughput log", vllm.generating if not vllm.windows.total.lines else 0),
-        ("llama.cpp request timings", llama.windows.total.lines + llama.off_lines),
-        ("DDTree commit lengths", trees.lines),
-    )
-    what = " + ".join(f"{name}, {lines:,} line{'s' * (lines != 1)}" for name, lines in kinds if lines)
-    return Found(what, tuple(facts))
+    kinds: dict[str, int] = {}
+    for each in sections:
+        total = each.vllm.windows.total.lines
+        for name, lines in (
+            ("SGLang decode log", each.sglang),
+            ("vLLM SpecDecoding metrics", total),
+            ("vLLM throughput log", each.vllm.generating if not total else 0),
+            ("llama.cpp request timings", each.llama.windows.total.lines + each.llama.off_lines),
+            (_spec_lines.TREES, each.trees.lines),
+            ("SGLang lifetime mean", 0 if each.sglang else each.lifetime.lines),
+        ):
+            kinds[name] = kinds.get(name, 0) + lines
+    what = " + ".join(f"{name}, {lines:,} line{'s' * (lines != 1)}" for name, lines in kinds.items() if lines)
+    several = f", of {len(telling)} starts with other arguments" if len(telling) > 1 else ""
+    return Found(what + several, tuple(facts))
 
 
 def _of_sglang(tally: _decode_bins.Tally, seconds: float | None, shared: dict[str, Any]) -> Iterator[Fact]:
     servers = dict(tally.servers())
     off = servers.pop(_decode_bins.OFF, {})
-    off_lines = sum(sums.lines for sums in off.values())
+    unreadable = servers.pop(_decode_bins.UNREADABLE, {})
+    off_lines, unreadable_lines = (sum(sums.lines for sums in each.values()) for each in (off, unreadable))
+    off = off | unreadable
     eras = list(servers.items())
     if not eras:
-        if off_lines:
+        if off:
             bins = _decode_bins.bins(off, None)
             yield DecodeSeries(
                 engine="sglang",
-                lines=off_lines,
+                lines=off_lines + unreadable_lines,
                 off_lines=off_lines,
+                unreadable_lines=unreadable_lines,
                 seconds=seconds,
                 bins=bins,
                 trend=_decode_bins.trend(bins),
@@ -141,6 +189,7 @@ def _of_sglang(tally: _decode_bins.Tally, seconds: float | None, shared: dict[st
             engine="sglang",
             lines=sum(each.lines for each in (sums | beside).values()),
             off_lines=off_lines if beside else 0,
+            unreadable_lines=unreadable_lines if beside else 0,
             seconds=seconds if len(eras) == 1 else None,
             bins=bins,
             rate_definition=formula.name if formula else "",
@@ -237,6 +286,24 @@ def _of_trees(trees: _spec_lines.Trees, shared: dict[str, Any]) -> Iterator[Fact
             ]
         for what, name, value in stated:
             yield Claim(what=what, value=round(value, 4), origin=f"{ORIGIN} {name}", window=WHOLE, **shared)
+
+
+def _of_lifetime(
+    lifetime: _spec_lines.Lifetime, facts: Sequence[Fact], shared: dict[str, Any]
+) -> Iterator[Fact]:
+    if lifetime.commit is None:
+        return
+    drafts = {fact.draft_tokens for fact in facts if isinstance(fact, DecodeSeries)}
+    figure = acceptance.from_length(lifetime.commit, drafts.pop() if len(drafts) == 1 else None)
+    yield Acceptance(
+        commit=figure.commit,
+        rate=figure.rate,
+        draft_tokens=figure.draft_tokens,
+        definition=LIFETIME_MEAN,
+        window="lifetime",
+        origin="avg_spec_accept_length line",
+        **shared,
+    )
 
 
 def _spread(windows: _spec_lines.Windows, what: str) -> str:

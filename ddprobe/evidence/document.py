@@ -28,7 +28,11 @@ class Document:
 
     def sample(self) -> str:
         """Its beginning, enough to see what it is."""
-        return self._head(SAMPLE).decode("utf-8", "replace")
+        return self.beginning(SAMPLE)
+
+    def beginning(self, size: int) -> str:
+        """So many bytes of it, as text."""
+        return self._head(size).decode("utf-8", "replace")
 
     def whole(self) -> str | None:
         """All of it as text; None when it is too large to be held."""
@@ -51,6 +55,14 @@ class Document:
 
         Where a block ends does not depend on the sizes of the pieces. Of a line that is too long the end is left out.
         """
+        for block in self.raw_blocks():
+            yield block.decode("utf-8", "replace")
+
+    def nothing_else(self, lines: int) -> None:
+        """Said by who reads the blocks: the latest has so many lines, and all of them are of decoding."""
+
+    def raw_blocks(self) -> Iterator[bytes]:
+        """The same, as bytes."""
         held, cut = b"", False
         for chunk in self._chunks():
             if cut:
@@ -58,15 +70,15 @@ class Document:
                 cut = not newline
             at = chunk.rfind(b"\n") + 1
             if at:
-                yield (held + chunk[:at]).decode("utf-8", "replace")
+                yield held + chunk[:at]
                 held = chunk[at:]
             elif len(held) < LONGEST_LINE:
                 held += chunk
             else:
-                yield held[:LONGEST_LINE].decode("utf-8", "replace") + "\n"
+                yield held[:LONGEST_LINE] + b"\n"
                 held, cut = b"", True
         if held:
-            yield held.decode("utf-8", "replace")
+            yield held
 
     def _chunks(self) -> Iterator[bytes]:
         """Its bytes, `BLOCK` at a time."""

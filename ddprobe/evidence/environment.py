@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ddprobe.evidence.document import Document, Found
@@ -12,6 +13,7 @@ from ddprobe.redact.names import is_kept_variable
 from ddprobe.redact.spans import NOT_KEPT
 
 LARGEST = 1024 * 1024
+_COMMAND = re.compile(r"\s(?:\S*/)?(?:python[\d.]*\s+-m\s|vllm\s+serve\b|sglang\s+serve\b|llama-server\b)")
 LEAST_SHARE = 0.6
 """How many of the lines must be assignments: values of several lines have others between them."""
 UNKNOWN_PID = 0
@@ -27,7 +29,8 @@ def recognise(document: Document, sample: str) -> Found | None:
     if text is None or len(text) > LARGEST:
         return None
     dump = environment_text.read(text)
-    kept = allowed(dump.variables)
+    # A command behind its variables, on one line: launch command lines are read elsewhere.
+    kept = allowed((n, v) for n, v in dump.variables if not _COMMAND.search(v))
     if dump.share < LEAST_SHARE or not kept:
         return None
     noun = "environment" if dump.whole else "part of an environment"

@@ -1,10 +1,11 @@
-"""`nvidia-smi`: its CSV (`--query-gpu=… --format=csv`) and its table."""
+"""`nvidia-smi`: its CSV (`--query-gpu=… --format=csv`), its table, and its log (`-q`)."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ddprobe.evidence.document import Document, Found
 from ddprobe.facts import GpuSample
@@ -43,12 +44,25 @@ _BITS = {
     0x40: "hw_thermal_slowdown",
     0x80: "hw_power_brake_slowdown",
 }
+_CARD = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
+_CLOCKS = re.compile(r"Clocks (?:Event|Throttle) Reasons|HW Slowdown")
+_LOGGED = (
+    ("utilization", ("Utilization", "Gpu")),
+    ("utilization", ("Utilization", "GPU")),
+    ("temperature_c", ("Temperature", "GPU Current Temp")),
+    ("memory_used_mib", ("FB Memory Usage", "Used")),
+    ("memory_total_mib", ("FB Memory Usage", "Total")),
+    ("sm_clock_mhz", ("Clocks", "SM")),
+    ("sm_clock_max_mhz", ("Max Clocks", "SM")),
+)
 _NO_FAULT = frozenset({"active", "supported", "gpu_idle", "applications_clocks_setting", "sync_boost"})
 
 
 def recognise(document: Document, sample: str) -> Found | None:
     """GPUs at one or many moments; None when the document is neither form of nvidia-smi's output."""
     found = tuple(_table(document.key, sample)) if "NVIDIA-SMI" in sample else ()
+    if not found and "NVSMI LOG" in sample:
+        found = tuple(_log(document))
     if not found and _looks_like_csv(sample):
         found = tuple(_csv(document))
     if not found:
@@ -121,6 +135,39 @@ def _hex(cell: str) -> int:
         return int(cell.strip()[:20], 16)
     except ValueError:
         return 0
+
+
+def _log(document: Document) -> Iterator[GpuSample]:
+    """`nvidia-smi -q`: a card's header, then sections with `name : value`."""
+    told: dict[tuple[str, str], str] = {}
+    section, at, index = "", 0, -1
+    for number, line in enumerate(document.lines(), 1):
+        name, colon, value = (part.strip() for part in line.partition(" : "))
+        if _CARD.fullmatch(line.rstrip()):
+            if index >= 0:
+                yield _of_log(told, index, Cite(document.key, f"line {at}"))
+            told, section, at, index = {}, "", number, index + 1
+        elif not colon:
+            section = name
+        elif _CLOCKS.fullmatch(section) and value == "Active":
+            told[("reasons", re.sub(r"\W+", "_", name).lower())] = value
+        else:
+            told.setdefault((section, name), value)
+    if index >= 0:
+        yield _of_log(told, index, Cite(document.key, f"line {at}"))
+
+
+def _of_log(told: Mapping[tuple[str, str], str], index: int, cite: Cite) -> GpuSample:
+    numbers: dict[str, Any] = {
+        field: value for field, place in _LOGGED if (value := _number(told.get(place))) is not None
+    }
+    return GpuSample(
+        index=index,
+        name=next((value for (_, name), value in told.items() if name == "Product Name"), "")[:80],
+        throttled_by=tuple(n for s, n in told if s == "reasons" and n in _BITS.values()),
+        source=(cite,),
+        **numbers,
+    )
 
 
 def _table(key: str, sample: str) -> Iterator[GpuSample]:

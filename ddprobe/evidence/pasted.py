@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ddprobe.evidence.document import SAMPLE, Document, of_bytes
 from ddprobe.parsing import lenient_json
@@ -16,6 +17,8 @@ from ddprobe.parsing import lenient_json
 MAX_PARTS = 64
 MAX_TRIES = 400
 """Places in a text where JSON may begin and does not, before it is taken for none."""
+LENIENT = 512 * 1024
+"""Characters of JSON with comments and the like."""
 FEW_KEYS = 2
 MANY_KEYS = 5
 """Least keys of an object that counts as a file of its own, on lines of its own and at the end of another line."""
@@ -33,6 +36,7 @@ _HEADERS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )  # fmt: skip
 _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*[\w+-]*\s*$")
+_BODY = re.compile(r'\A\s*[\[{][^\0]*?"body"\s*:\s*"')
 _WRAPPED = re.compile(r'^\s*\{"(?:log|MESSAGE|stream|time|__REALTIME_TIMESTAMP|_[A-Z_]+)":')
 
 
@@ -46,6 +50,8 @@ class Part:
 
 def unwrapped(document: Document, sample: str) -> Document:
     """The log itself where each line is JSON around a line of it: Docker's `{"log": …}`, journald's `{"MESSAGE": …}`."""
+    if _BODY.search(sample) and not document.large and (told := _bodies(document)):
+        return of_bytes(document.key, told.encode("utf-8", "replace"))
     if not _WRAPPED.match(sample) or _inner(sample.split("\n", 1)[0]) is None:
         return document
 
@@ -55,6 +61,27 @@ def unwrapped(document: Document, sample: str) -> Document:
             yield (line if inner is None else inner).rstrip("\n").encode("utf-8", "replace") + b"\n"
 
     return Document(document.key, pieces, large=document.large)
+
+
+def _bodies(document: Document) -> str:
+    """What people wrote, one after the other, of a code host's answer on an issue and its comments; else nothing."""
+    try:
+        held = json.loads(document.whole() or "")
+    except (ValueError, RecursionError):
+        return ""
+    found: list[str] = []
+    waiting = [held]
+    while waiting and len(found) < MAX_PARTS:
+        one = waiting.pop(0)
+        if isinstance(one, list):
+            waiting[:0] = one[:MAX_TRIES]
+        elif isinstance(one, dict):
+            if isinstance(one.get("body"), str):
+                found.append(one["body"].replace("\r\n", "\n"))
+            waiting[:0] = [
+                one[name] for name in ("comments", "items", "nodes") if isinstance(one.get(name), list | dict)
+            ]
+    return "\n\n".join(found)
 
 
 def _inner(line: str) -> str | None:
@@ -73,9 +100,13 @@ def parts(key: str, text: str) -> tuple[Part, ...]:
     lines = text.split("\n")
     found = [piece for section in _sections(lines) for piece in _json_apart(lines, section)]
     told = [piece for piece in found if any(lines[number].strip() for number in piece.numbers)]
-    if len(told) == 1 and len(told[0].numbers) >= sum(1 for line in lines if line.strip()):
+    if len(told) == 1 and _filled(lines, told[0].numbers) >= _filled(lines, range(len(lines))):
         return ()
     return tuple(_part(f"{key}#{number}", lines, piece) for number, piece in enumerate(told[:MAX_PARTS], 1))
+
+
+def _filled(lines: list[str], numbers: Iterable[int]) -> int:
+    return sum(1 for number in numbers if lines[number].strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +123,16 @@ def _part(key: str, lines: list[str], piece: _Piece) -> Part:
     padded = "\n".join(mine.get(number, "") for number in range(piece.numbers[-1] + 1)) + "\n"
     text = "\n".join(mine[number] for number in piece.numbers).lstrip()
     return Part(of_bytes(key, padded.encode("utf-8", "replace")), text[:SAMPLE])
+
+
+def behind(sample: str) -> str:
+    """The beginning of a document, behind a JSON object that it begins with and that is not all of it."""
+    start = len(sample) - len(sample.lstrip("\ufeff \t\r\n"))
+    if sample[start : start + 1] != "{":
+        return sample
+    stop = _decoded(json.JSONDecoder(), sample, start, FEW_KEYS)
+    rest = sample[stop:].lstrip(",; \t\r\n")
+    return rest if stop and "\n" in sample[start:stop] and rest[:1] not in ("", "{", "[{") else sample
 
 
 def _is_json(text: str) -> bool:
@@ -206,12 +247,29 @@ def _start(line: str) -> int:
     return line.rfind("{") if stripped.endswith("{") else line.find('{"')
 
 
+def _lenient(text: str, start: int) -> tuple[Any, int]:
+    """JSON with comments and the like, from one line to the first that closes it in the same column; where it ends."""
+    line = text.rfind("\n", 0, start) + 1
+    if text[line:start].strip() or text[start : start + 2] not in ("{\n", "{\r"):
+        return None, 0
+    closing = re.compile(rf"^{re.escape(text[line:start])}\}}", re.MULTILINE).search(
+        text, start, start + LENIENT
+    )
+    if closing is None:
+        return None, 0
+    try:
+        held = lenient_json.read(text[start : closing.end()].encode("utf-8", "replace"))
+    except lenient_json.NotJson:
+        return None, 0
+    return held.value, closing.end()
+
+
 def _decoded(decoder: json.JSONDecoder, text: str, start: int, least: int) -> int:
     """Where the object ends; 0 where there is none, or one with fewer than so many entries."""
     try:
         found, stop = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
-        return 0
+        found, stop = _lenient(text, start)
     end = text.find("\n", stop)
     rest = text[stop : len(text) if end < 0 else end].strip()
     entries = len(found) if isinstance(found, (dict, list)) else 0

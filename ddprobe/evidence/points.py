@@ -1,6 +1,8 @@
 """Measured points, per-request records and summaries of tools, as JSON or JSON lines.
 
     case-points/1   {"max_commit_len": 8, "points": [{"text": "hard_prose", "ctx_tokens": …, "commit_len": …}, …]}
+                    and where they were measured, as `evidence.setting` reads it
+    our own         the `points` of a report.json, in a document, as a list, or a line each
     requests        records of `evidence.requests`, wherever they stand in the document
     summaries       what `evidence.summaries` takes from numbers by their names
 
@@ -17,6 +19,7 @@ from typing import Any
 
 from ddprobe.arms.outputs import loop
 from ddprobe.engines.base import items, mapping, number, text, whole_number
+from ddprobe.evidence import setting
 from ddprobe.evidence.document import Document, Found
 from ddprobe.evidence.requests import requests
 from ddprobe.evidence.summaries import server, summary
@@ -43,7 +46,11 @@ FROM_CACHE = 0.1
 SAME = 0.85
 """Commits cold and from the cache within this of each other are the same."""
 FULL = 0.995
+ABOVE = 1.1
+"""A length this far above the most that a step commits is no rounding, and no prefill's token counted in."""
 
+_OURS = {"commit_mean": "commit_len", "steps": "verify_steps", "ceiling": "max_commit_len"}
+"""What the points of a report call a point's fields."""
 _CONTEXT = ("ctx_tokens", "context_tokens", "context_len", "ctx")
 
 
@@ -56,14 +63,20 @@ def recognise(document: Document, sample: str) -> Found | None:
     if data is None or text(mapping(data).get("schema")).startswith("ddprobe-report/"):
         return None
     points = tuple(_points(document.key, data))
+    where = tuple(setting.facts(document.key, mapping(data))) if points else ()
     asked = tuple(requests(document.key, data))
     told = tuple(server(document.key, data))
     # What was read as something is not read once more as a summary.
     stated = () if points or asked or told else tuple(summary(document.key, data))
-    facts: tuple[Fact, ...] = (*points, *asked, *told, *stated)
+    facts: tuple[Fact, ...] = (*points, *where, *asked, *told, *stated)
     if not facts:
         return None
     return Found(_what(facts), facts)
+
+
+def of_data(key: str, data: Any) -> tuple[Fact, ...]:
+    """Points that stand in another form, brought to `{"points": […]}`."""
+    return tuple(_points(key, data))
 
 
 def _what(facts: tuple[Fact, ...]) -> str:
@@ -108,7 +121,9 @@ def _load(document: Document) -> Any:
 
 def _points(key: str, data: Any) -> Iterator[Fact]:
     whole = mapping(data)
-    rows = items(whole.get("points"))[:MOST_POINTS]
+    if isinstance(data, list) and any("commit_mean" in mapping(row) for row in data[:MOST_POINTS]):
+        whole = {"points": data}
+    rows = [_renamed(row) for row in items(whole.get("points"))[:MOST_POINTS]]
     if not any(map(_is_point, rows)):
         return
     most = whole_number(whole.get("max_commit_len"))
@@ -118,9 +133,11 @@ def _points(key: str, data: Any) -> Iterator[Fact]:
     made: list[tuple[CommitPoint, Mapping[str, Any]]] = []
     for index, row in enumerate(rows):
         if _is_point(row):
-            point, told = _point(key, f"$.points[{index}]", row, most if most and most > 1 else None)
+            ceiling = whole_number(row.get("max_commit_len")) if most is None else most
+            point, told = _point(key, f"$.points[{index}]", row, ceiling if ceiling and ceiling > 1 else None)
             made.append((point, row))
             yield from told if len(told) > 1 else ()
+            yield from _impossible(key, f"$.points[{index}]", row, point.ceiling)
     cached = _cached([point for point, _ in made])
     for index, (point, read) in enumerate(made):
         if index in cached:
@@ -134,6 +151,13 @@ def _points(key: str, data: Any) -> Iterator[Fact]:
         seen[place] = seen.get(place, 0) + 1
         # Nothing that counts tells it from an earlier one: a series of its own, or the earlier one would be hidden.
         yield point if seen[place] == 1 else replace(point, arm=f"{point.arm} #{seen[place]}")
+
+
+def _renamed(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A point of a report, with the names that all others have."""
+    if "commit_mean" not in row:
+        return row
+    return {**{_OURS[name]: row[name] for name in _OURS if name in row}, **row}
 
 
 def _is_point(row: Mapping[str, Any]) -> bool:
@@ -173,7 +197,7 @@ def _point(
         drafted_commit_mean=commit if drafted_steps != 0 else None,
         ceiling=most,
         share_of_ceiling=(commit - 1) / (most - 1) if commit is not None and most else None,
-        saturated=bool(commit is not None and most and commit >= FULL * most),
+        saturated=bool(commit is not None and most and FULL * most <= commit <= ABOVE * most),
         accept_rate=next((f.rate for _, f in figures if f.rate is not None), None),
         per_position=_shares(row.get("per_position")),
         step_ms=step_ms,
@@ -219,8 +243,25 @@ def _figures(row: Mapping[str, Any], most: int | None) -> list[tuple[str, Canoni
     return found
 
 
+def _impossible(key: str, place: str, row: Mapping[str, Any], most: int | None) -> Iterator[Claim]:
+    """Figures that no drafter can have: stated, and no measurement."""
+    for name, what, can in (
+        ("commit_len", "commit length", acceptance.length),
+        ("accept_rate", "accept rate", acceptance.share),
+    ):
+        value = number(row.get(name))
+        if value is None:
+            continue
+        beyond = name == "commit_len" and most is not None and value > most * ABOVE
+        if beyond or can(value) is None:
+            cite = Cite(key, f"{place}.{name}")
+            yield Claim(what=what, value=value, origin=f"{place[2:]} {name}", run=key, source=(cite,))
+
+
 def _arm(row: Mapping[str, Any]) -> str:
     """The kind of text, and what else tells this series from another."""
+    if "commit_mean" in row and "text" not in row:
+        return text(row.get("arm"))[:60] or "text"
     kind = text(row.get("text")).strip().lower() or "text"
     words = [TEXTS.get(kind, re.sub(r"\s+", "-", kind)[:40])]
     if (other := text(row.get("arm")).strip()) and TEXTS.get(other.lower()) != words[0]:

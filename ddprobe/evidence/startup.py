@@ -14,8 +14,18 @@ MOST_OF_A_KIND = 6
 """Different events of one kind that are kept (lengths, exceptions, tensors); the rest is counted with the last of them."""
 LONGEST = 500
 _SERVER_DECODES = ("Decode batch", "SpecDecoding metrics", "draft acceptance", "Avg generation throughput")
+_ANSWERED = re.compile(r'"POST /\S* HTTP/1\.1" 200\b')
+SERVES = 16
+"""Signs of serving before a log is taken for that of a server that is up, though the line that says so is missing (it is
+cut, or filtered): more than what a warm-up writes. A decode line is one of them, an answered request …"""
+ANSWER = 8
+"""… as many as this."""
+_GOES_ON = frozenset(
+    {"weights_begin", "draft_loading", "draft_runner", "draft_ready", "app_started", "ready"}
+)
+"""Who says so after an exception did not die of it."""
 _INTERNAL = frozenset({"weights_begin", "app_started"})
-_SAYS_NOTHING_ALONE = frozenset({"launched", "requests_reset", "dtype_cast"})
+_SAYS_NOTHING_ALONE = frozenset({"launched", "requests_reset", "dtype_cast", "batch"})
 _DRAFT_TENSOR = re.compile(
     r"(?:^|[._])(?:mtp|nextn|draft|eagle|dflash|dspark|medusa|midlayer|d2t|t2d|eh_proj|enorm|hnorm|shared_head|hidden_norm)(?:[._\d]|$)"
     r"|^(?:model\.)?fc\.(?:weight|bias)$"
@@ -64,18 +74,24 @@ class _Watch:
     launched: bool = False
     up: bool = False
     sglang: bool = False
+    signs: int = 0
+    """Of serving, since the launch."""
+    went_on: int = 0
+    """The last line that says how far a start has come."""
     in_traceback: bool = False
 
     def line(self, number: int, line: str) -> None:
         """Takes in one line."""
         if self.in_traceback or "Traceback" in line or "rror" in line or "xception" in line:
             self._dying(number, line)
-        elif not self.launched and not self.up and any(word in line for word in _SERVER_DECODES):
-            self.up = True
+        elif not self.up:
+            self._serving(line)
         said = startup_lines.read(line)
         if said is None:
             return
         self._phase(said, line)
+        if said.kind in _GOES_ON:
+            self.went_on = number
         if said.kind == "app_started" and not self.sglang:
             # SGLang still has to decode a first request by then.
             self.up, said = True, startup_lines.Said("ready")
@@ -83,14 +99,23 @@ class _Watch:
             return
         if said.kind in ("weights_skipped", "weights_uninitialised", "weights_unused"):
             said = startup_lines.Said(said.kind, (*said.values, ("draft", self._of_draft(said))))
+        if said.kind in ("context", "batch"):
+            # The target's come before the line that says that the drafter is loaded.
+            said = startup_lines.Said(said.kind, (*said.values, ("draft", "yes" if self.drafting else "no")))
         self._keep(number, line, said)
+
+    def _serving(self, line: str) -> None:
+        """Whether so much is decoded and answered that the server must be up."""
+        decodes = any(word in line for word in _SERVER_DECODES)
+        self.signs += decodes or (ANSWER if _ANSWERED.search(line) else 0)
+        self.up = self.signs > SERVES or (decodes and not self.launched)
 
     def _phase(self, said: startup_lines.Said, line: str) -> None:
         if said.kind == "launched":
             # A restart within one log begins anew; vLLM says its arguments twice.
             self.up = self.up and "LLM engine" in line
             self.launched = True
-            self.drafting, self.loads = False, {}
+            self.drafting, self.loads, self.signs = False, {}, 0
             self.sglang = "server_args=" in line
         elif said.kind == "ready":
             self.up = True
@@ -153,13 +178,24 @@ class _Watch:
         self.kept[(said.kind, identity)] = new
         others.append(new)
 
+    def _launched_after(self, kept: _Kept) -> bool:
+        """Whether the server was started again after that line: then what follows is of another process."""
+        return any(int(one.values["last"]) > kept.line for one in self.last_of_kind.get("launched", ()))
+
     def events(self) -> tuple[LogEvent, ...]:
         """Everything kept, in the order of its first lines."""
         ordered = sorted(self.kept.values(), key=lambda kept: kept.line)
-        if not any(kept.kind == "died" and kept.values["phase"] == "serving" for kept in ordered):
-            for kept in ordered:
-                if kept.kind == "crash" and kept.values["phase"] == "serving":
-                    kept.kind = "request_error"
+        died = {kept.values["phase"] for kept in ordered if kept.kind == "died"}
+        for kept in ordered:
+            if kept.kind == "crash" and kept.values["phase"] == "serving" and "serving" not in died:
+                kept.kind = "request_error"
+            elif (
+                kept.kind == "crash"
+                and not died
+                and kept.line < self.went_on
+                and not self._launched_after(kept)
+            ):
+                kept.kind = "handled_error"
         return tuple(
             LogEvent(
                 kind=kept.kind,

@@ -16,17 +16,20 @@ from ddprobe.facts.commit import (
     Limit,
     PlainSpeed,
     PlannedPoint,
+    SpeculationGain,
 )
 from ddprobe.facts.files import EvidenceFile, Rejudged
-from ddprobe.facts.gpu import GpuSample
+from ddprobe.facts.gpu import Gpu, GpuDriver, GpuFault, GpuLink, GpuProcess, GpuSample, GpuWindow
 from ddprobe.facts.hosts import Discovered, Reach, ServerArgs, ServerProcess, ServerState
 from ddprobe.facts.logs import Acceptance, DecodeBin, DecodeSeries, LogEvent, LogFile, LogTimeline, LogWindow
 from ddprobe.facts.models import ModelConfig, Rope, WeightNames
-from ddprobe.facts.source import SourceHit, SourcePackage, SourceRange, SourceSearch
+from ddprobe.facts.source import SourceHit, SourcePackage, SourceRange, SourceSearch, VerifyPath
+from ddprobe.facts.step_time import Achieved, Estimate, Roofline, StepFit
 
 __all__ = [
     "Acceptance",
     "Account",
+    "Achieved",
     "Claim",
     "CommitCheck",
     "CommitPoint",
@@ -35,8 +38,15 @@ __all__ = [
     "DecodeBin",
     "DecodeSeries",
     "Discovered",
+    "Estimate",
     "EvidenceFile",
+    "Gpu",
+    "GpuDriver",
+    "GpuFault",
+    "GpuLink",
+    "GpuProcess",
     "GpuSample",
+    "GpuWindow",
     "Limit",
     "LogEvent",
     "LogFile",
@@ -47,6 +57,7 @@ __all__ = [
     "PlannedPoint",
     "Reach",
     "Rejudged",
+    "Roofline",
     "Rope",
     "ServerArgs",
     "ServerProcess",
@@ -55,5 +66,8 @@ __all__ = [
     "SourcePackage",
     "SourceRange",
     "SourceSearch",
+    "SpeculationGain",
+    "StepFit",
+    "VerifyPath",
     "WeightNames",
 ]

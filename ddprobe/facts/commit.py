@@ -88,6 +88,8 @@ class CommitSetup(Fact):
     planned_only: bool = False
     baseline: tuple[tuple[int, float], ...] = ()
     """(context in tokens, milliseconds per token without speculation), from an earlier report."""
+    purpose: str = "commit"
+    """`commit`; `step-time`; `plain`: a server without speculation, measured beside the one of `step-time`."""
 
 
 # --- what was measured -------------------------------------------------------------------------------------
@@ -128,7 +130,8 @@ class CommitRequest(Fact):
     key: str
     """Of its answer in the evidence."""
     purpose: str
-    """`point`, `warm-up`, `cold`, `cached` (the same prompt again), `again` (the first point, once more at the end)."""
+    """`point`, `warm-up`, `cold`, `cached` (the same prompt again), `again` (the first point, once more at the end);
+    `step-time`, `step-time again`, `plain`: see `CommitPoint`."""
     arm: str
     context_tokens: int
     """As asked for; 0 for `verbatim`."""
@@ -196,7 +199,10 @@ class CommitPoint(Fact):
     context_tokens: int
     purpose: str = "point"
     """`point`; `again`: the first point measured once more at the end; `cached`: of a prompt that the prefix cache served,
-    beside the same one cold."""
+    beside the same one cold. `step-time`: of a ladder sent for its times; `step-time again`: a few of its contexts once
+    more at the end; `plain`: the same of a server without speculation."""
+    base: str = ""
+    """Where the server listens that it was measured on; empty where nobody says."""
     requests: int = 0
     failed: int = 0
     """Requests that gave no measurement."""
@@ -231,7 +237,18 @@ class CommitPoint(Fact):
     step_ms_low: float | None = None
     step_ms_high: float | None = None
     """10th and 90th percentile."""
+    step_ms_from: float | None = None
+    step_ms_to: float | None = None
+    """Ends of the 95 % interval of `step_ms`; None where too few steps were timed for one."""
     timed_steps: int = 0
+    timed_context: float | None = None
+    """Tokens before the draft, prompt and output together, mean over the timed steps: what their attention read."""
+    first_token_ms: float | None = None
+    """From the request to its first token, of the request that had the most to compute."""
+    prefill_tokens: int | None = None
+    """Tokens of that request's prompt that no cache served."""
+    prefill_tok_s: float | None = None
+    """These per second until the first token; None where a cache left too few to tell."""
     tok_s: float | None = None
     """Tokens per second while decoding: mean commit over mean step time."""
     copied: float | None = None
@@ -274,6 +291,28 @@ class Claim(Fact):
     """`lifetime`, `last log window`, `during the probe`."""
     run: str = ""
     """What tells one run from another (a document, a build): only figures of one run should agree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationGain(Fact):
+    """What speculation makes of the speed at one length, against the same server without it."""
+
+    arm: str
+    context_tokens: int
+    plain_ms: float
+    """Milliseconds per token without speculation: measured at this length, or between two others."""
+    break_even: float
+    """Tokens that a step must commit to be as fast: step time over `plain_ms`."""
+    break_even_low: float | None = None
+    break_even_high: float | None = None
+    commit_mean: float | None = None
+    gain: float | None = None
+    """Speed with speculation over speed without: commit over `break_even`. Below 1 it loses."""
+    gain_low: float | None = None
+    gain_high: float | None = None
+    """Ends as far out as the 95 % intervals of all that goes into it allow together; rather too wide than too narrow."""
+    base: str = ""
+    """Where the server without speculation listens; empty for an earlier report's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,8 @@ class EvidenceFile(Fact):
     """False for a log too large to be copied: of it only the lines beside the decode log are kept."""
     order: int = 0
     """Its place among others when they are judged together: by what it is and holds, whatever it is called."""
+    same_as: str = ""
+    """Another file with the same bytes, which counts in its place."""
     trouble: str = ""
     """Why it was not read, or not read whole."""
 

@@ -77,6 +77,10 @@ class ServerProcess(Fact):
         return f"{self.engine} pid {self.pid}" if self.pid else ""
 
 
+SPEAKS_OF_IT = ("speculative_algorithm", "speculative_config")
+"""Arguments on speculation, of which a server names one whenever it tells all that it has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerArgs(Fact):
     """An engine's arguments under their canonical names (`speculative_num_draft_tokens`)."""
@@ -93,6 +97,8 @@ class ServerArgs(Fact):
     """The `name` of the process they belong to."""
     elsewhere: str = ""
     """A file that holds further arguments, which were not read (`--config FILE`); empty when these are all."""
+    cut: bool = False
+    """The text ended, or left some out, before all were told: one that is absent here may have been given."""
 
     def get(self, name: str, default: Any = None) -> Any:
         return dict(self.values).get(name, default)

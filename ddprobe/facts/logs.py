@@ -71,6 +71,8 @@ class DecodeSeries(Fact):
     draft_tokens: int | None = None
     off_lines: int = 0
     """Lines without any acceptance figure."""
+    unreadable_lines: int = 0
+    """Lines that state one, and it is no number (`nan`, `-1.00`): something was drafted, nobody knows with what success."""
     trend: str = ""
     """In a sentence: how commit and throughput change with context at a fixed number of running requests."""
     run: str = ""
@@ -89,6 +91,10 @@ class LogEvent(Fact):
     """How many lines say it."""
     values: tuple[tuple[str, str], ...] = ()
     run: str = ""
+
+
+GIVEN = "given"
+"""The origin of a log that somebody handed over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,14 @@ class ModelConfig(Fact):
     quantization: str = ""
     quantization_ignore: tuple[str, ...] | None = None
     """Modules that the quantisation leaves out, as patterns of the file's own; None when it lists none."""
+    quantization_bits: float | None = None
+    """Bits of one weight where it is quantised; None when the file does not tell."""
+    n_routed_experts: int | None = None
+    num_experts_per_tok: int | None = None
+    n_shared_experts: int | None = None
+    moe_intermediate_size: int | None = None
+    first_k_dense_replace: int | None = None
+    """Layers at the beginning that have no experts."""
     nextn_layers: int | None = None
     """Next-token (MTP) layers that a target announces for its own drafting."""
     layer_types: tuple[str, ...] | None = None

@@ -68,3 +68,18 @@ class SourceRange(Fact):
     """The status in a sentence: where it was cut, the nearest names on the host."""
     focus: tuple[int, ...] = ()
     """Line numbers that were asked for when `--context` widened the range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyPath(Fact):
+    """The kernel that a verify step's attention takes in one backend of the installed engine, by its source."""
+
+    version: str = ""
+    backend: str = ""
+    """The attention backend that this holds for: `triton`."""
+    kernel: str = ""
+    """The function that is called: `extend_attention_fwd`."""
+    split_kv: bool | None = None
+    """Whether a long prefix is split over thread blocks on an NVIDIA GPU; None where the source does not tell."""
+    told: str = ""
+    """All of it in a sentence, with files and lines."""

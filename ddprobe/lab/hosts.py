@@ -11,6 +11,7 @@ from typing import Any
 
 from ddprobe.lab import models
 from ddprobe.lab.engine.decoding import Law
+from ddprobe.lab.engine.heat import Heat
 from ddprobe.lab.engine.wiring import Parts
 from ddprobe.lab.install import ADMIN_KEY, machine
 from ddprobe.lab.machine import Machine
@@ -21,6 +22,8 @@ _SERIAL_ATTENTION = Law(step=0.0085, per_token=7.7e-6)
 """Few thread blocks walk through the whole context one after the other."""
 _PARALLEL_ATTENTION = Law(step=0.010, per_token=55e-9)
 """Each step reads the whole KV cache, 147 kB a token, at four fifths of the memory's bandwidth."""
+HOT_AFTER = 0.6
+"""Seconds of steps, on the lab's clock, until the hot host's clock begins to fall."""
 _NO_SPECULATION: Mapping[str, Any] = {"speculative_algorithm": None}
 
 
@@ -86,6 +89,12 @@ def cache_loses_draft_kv() -> Machine:
 def simulated_acceptance() -> Machine:
     """A benchmark's variable was left in the environment."""
     return _qwen("lab-gpu11", Parts(law=_PARALLEL_ATTENTION), environment={"SGLANG_SIMULATE_ACC_LEN": "6"})
+
+
+def hot_gpus() -> Machine:
+    """A fan stands still: after some seconds of work the clock is held down, and every step takes longer."""
+    heat = Heat(after=HOT_AFTER, ramp=HOT_AFTER / 2, clock_mhz=1980.0, floor_mhz=990.0)
+    return _qwen("lab-gpu12", Parts(law=_PARALLEL_ATTENTION, heat=heat))
 
 
 # --- the two kinds of host ---------------------------------------------------------------------------------

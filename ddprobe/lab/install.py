@@ -8,7 +8,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from ddprobe.lab import models, sglang
+from ddprobe.lab import gpus, models, sglang
 from ddprobe.lab.machine import Machine
 from ddprobe.lab.proc import Listener, Process, add_gpus, add_proc
 from ddprobe.lab.serving import Log, Serving, start
@@ -24,6 +24,7 @@ LOG = f"{HOME}/sglang.log"
 KERNEL = "6.8.0-52-generic"
 DRIVER = "580.95.05"
 MAIN_PID = 4711
+FIRST_RANK = 4801
 DAY = 86400
 
 # Made up, so that a report of the lab shows how secrets are masked.
@@ -43,7 +44,15 @@ def machine(serving: Serving) -> Machine:
     ):
         models.add_to_cache(tree, CACHE, repository, files, uid=UID, now=now - 8 * DAY)
     _processes(tree, serving, now)
-    engine = start(serving, Log(tree, LOG, UID, "TP0" if serving.gpus > 1 else ""), now)
+    cards = gpus.Gpus(
+        name=serving.gpu,
+        addresses=_addresses(serving),
+        driver=DRIVER,
+        ranks=tuple(FIRST_RANK + rank for rank in range(serving.gpus)),
+        used_mib=int((serving.weight_gb + serving.kv_cache_gb) * 1e9 / 2**20) + 2048,
+    )
+    gpus.add_to(tree, cards, now - 12 * DAY)
+    engine = cards.engine = start(serving, Log(tree, LOG, UID, "TP0" if serving.gpus > 1 else ""), now)
     text = serving.target_config.get("text_config", serving.target_config)
     running = sglang.Running(
         arguments=_words(serving.given),
@@ -63,6 +72,7 @@ def machine(serving: Serving) -> Machine:
         servers={int(serving.given["port"]): sglang.server(running, time.time)},
         # A second of the hardware is shorter here, and no fewer bytes are read in it.
         gpu_bandwidth=serving.bandwidth / serving.pace,
+        gpus=cards,
         kernel=KERNEL,
     )
 
@@ -83,8 +93,12 @@ def _system(tree: Tree, serving: Serving, then: int) -> None:
     tree.add("/dev/null", File(mode=0o666, modified=then))
     tree.add("/tmp", Folder(mode=0o777, modified=then))
     tree.add(HOME, Folder(uid=UID, mode=0o750, modified=then))
-    addresses = [f"0000:{1 + 0x20 * number:02x}:00.0" for number in range(serving.gpus)]
-    add_gpus(tree, serving.gpu, addresses, driver=DRIVER, now=then)
+    add_gpus(tree, serving.gpu, _addresses(serving), driver=DRIVER, now=then)
+
+
+def _addresses(serving: Serving) -> tuple[str, ...]:
+    """Where the cards are on the PCI bus."""
+    return tuple(f"0000:{1 + 0x20 * number:02x}:00.0" for number in range(serving.gpus))
 
 
 def _package(tree: Tree, version: str, then: int) -> None:
@@ -165,7 +179,7 @@ def _processes(tree: Tree, serving: Serving, now: int) -> None:
         return f"sglang::scheduler_TP{rank}" if serving.gpus > 1 else "sglang::scheduler"
 
     ranks = [
-        server(4801 + rank, (title(rank),), title(rank), (48301,) if rank == 0 else ())
+        server(FIRST_RANK + rank, (title(rank),), title(rank), (48301,) if rank == 0 else ())
         for rank in range(serving.gpus)
     ]
     processes = [

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ddprobe.lab.gpus import Gpus
 from ddprobe.lab.http import Answering
 from ddprobe.lab.tree import Tree
 
@@ -22,6 +23,8 @@ class Machine:
     """Inference servers by the port they listen on."""
     gpu_bandwidth: float | None = None
     """GB/s of one GPU's memory on this machine's own clock, which its servers' times go by."""
+    gpus: Gpus | None = None
+    """Its cards; None: it has none, and no driver."""
     kernel: str = "6.8.0-52-generic"
     processors: int = 128
     clock: Callable[[], float] = time.time

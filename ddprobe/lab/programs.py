@@ -22,6 +22,10 @@ class Output:
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
     exit: int = 0
+    sample: Callable[[float], bytes] | None = None
+    """What a program that goes on until it is stopped writes at a moment of the host's clock, …"""
+    every: float = 1.0
+    """… and the seconds between two of those."""
 
     def say(self, line: str) -> None:
         self.stdout += line.encode("utf-8", "surrogateescape") + b"\n"

@@ -59,6 +59,10 @@ SCENARIOS = (
         "cache-loses-draft-kv",
         "Qwen3-4B on one GPU: the prefix cache gives back the target's part and not the drafter's",
     ),
+    _of(
+        "hot-gpus",
+        "Qwen3-4B on one GPU: cooling does not keep up, and the clock falls under load",
+    ),
     _of("simulated-acceptance", "Qwen3-4B on one GPU: a benchmark's variable was left in the environment"),
 )
 

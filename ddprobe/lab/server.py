@@ -128,8 +128,8 @@ class Sshd:
         status = 0
         with contextlib.suppress(*_GONE), contextlib.closing(channel):
             try:
-                while data := channel.recv(65536):
-                    for stdout, stderr in shell.feed(data):
+                while (data := _received(channel, shell.waits)) != b"":
+                    for stdout, stderr in shell.feed(data or b""):
                         channel.sendall(stdout)
                         channel.sendall_stderr(stderr)
             except Unrecognised:
@@ -186,6 +186,17 @@ class _Gate(paramiko.ServerInterface):
             return OPEN_FAILED_CONNECT_FAILED
         self.forwards[chanid] = port
         return OPEN_SUCCEEDED
+
+
+def _received(channel: paramiko.Channel, seconds: float | None) -> bytes | None:
+    """What comes next; nothing at its end, and None when nothing came within that time."""
+    channel.settimeout(seconds)
+    try:
+        return channel.recv(65536)
+    except TimeoutError:
+        return None
+    finally:
+        channel.settimeout(None)
 
 
 def _apologise(channel: paramiko.Channel) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ddprobe import readonly
 from ddprobe.errors import Refused
-from ddprobe.lab import entries, programs, reading
+from ddprobe.lab import entries, programs, reading, smi
 from ddprobe.lab.find import find
 from ddprobe.lab.globs import expand
 from ddprobe.lab.grep import grep
@@ -37,12 +37,19 @@ PROGRAMS: dict[str, Program] = {
     "hostname": programs.hostname,
     "date": programs.date,
     "journalctl": programs.journalctl,
+    "dmesg": smi.dmesg,
+    "nvidia-smi": smi.nvidia_smi,
+    "dcgmi": smi.absent,
+    "rocm-smi": smi.absent,
+    "amd-smi": smi.absent,
     "echo": programs.echo,
     "true": programs.true,
 }
 """`find` besides: its options are an expression."""
 
 SORRY = b"ddprobe lab: this host is made up. It answers the questions that ddprobe asks, and has no shell for others.\n"
+TERMINATED = 143
+"""How a program ends that somebody stops."""
 MAX_SCRIPT = 64 * 1024 * 1024
 PIPE = 64 * 1024
 
@@ -57,7 +64,7 @@ _SWEEP = re.compile(rf"\A\{{ {_MARKED}; ")
 _WORD = re.compile(r"(?:'[^']*'|\"'\"|[^\s'\"|]+)+")
 _QUOTED = re.compile(r"'([^']*)'|\"(')\"|([^'\"]+)")
 _END = re.compile(f"{re.escape(_READY)}|{re.escape(_DONE)}".encode())
-_OPENINGS = (framing.preamble("", "")[:20], b"{ M='")
+_OPENINGS = (framing.preamble("", "")[:20], b"{ M='", framing.STOP)
 
 
 class Unrecognised(Exception):
@@ -78,20 +85,40 @@ class Shell:
     """What stands where a host has `/bin/sh -s`: bytes of stdin in, bytes of both streams out."""
 
     machine: Machine
+    waits: float | None = field(default=None, init=False)
+    """While a program goes on: seconds until `feed` wants to be called again, with nothing if nothing comes."""
     _held: bytes = field(default=b"", init=False)
+    _script: Iterator[tuple[bytes, bytes] | float] | None = field(default=None, init=False)
+    _stopped: bool = field(default=False, init=False)
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Pieces of stdout and stderr, in order. Raises `Unrecognised`."""
         self._held += data
-        while self._held:
-            known = any(self._held.startswith(opening[: len(self._held)]) for opening in _OPENINGS)
-            if not known or len(self._held) > MAX_SCRIPT:
-                raise Unrecognised
-            script = self._first_script()
-            if script is None:
-                return
-            self._held = self._held[len(script) :]
-            yield from self._answer(script.decode("utf-8", "surrogateescape"))
+        self._stopped = self._held.startswith(framing.STOP)
+        while self._script is not None or (text := self._next()):
+            script = self._script or self._answer(text)
+            self._script = self.waits = None
+            for piece in script:
+                if isinstance(piece, float):
+                    self._script, self.waits = script, piece
+                    return
+                yield piece
+
+    def _next(self) -> str:
+        """The next script that is complete; nothing when there is none."""
+        # A word that came too late to stop anything.
+        while self._held.startswith(framing.STOP):
+            self._held = self._held.removeprefix(framing.STOP)
+        if not self._held:
+            return ""
+        known = any(self._held.startswith(opening[: len(self._held)]) for opening in _OPENINGS)
+        if not known or len(self._held) > MAX_SCRIPT:
+            raise Unrecognised
+        script = self._first_script()
+        if script is None:
+            return ""
+        self._held = self._held[len(script) :]
+        return script.decode("utf-8", "surrogateescape")
 
     def _first_script(self) -> bytes | None:
         """The script that is complete, if one is; a body within it may hold what looks like its end."""
@@ -104,7 +131,7 @@ class Shell:
             raise Unrecognised
         return None
 
-    def _answer(self, text: str) -> Iterator[tuple[bytes, bytes]]:
+    def _answer(self, text: str) -> Iterator[tuple[bytes, bytes] | float]:
         if found := _PREAMBLE.match(text):
             yield f"{found[2]}{found[3]} ready setsid\n".encode(), b""
             return
@@ -113,11 +140,28 @@ class Shell:
             yield f"{marker} swept 0\n{marker} done\n".encode(), b""
             return
         marker, questions = parse(text)
+        begin = f"{marker} begin\n".encode()
+        yield begin, begin
         for asked in questions:
             began = time.monotonic()
             out = run(self.machine, asked.command)
+            yield from self._going(out, asked, began)
             yield framed(marker, asked, out, began, time.monotonic())
         yield f"{marker} done\n".encode(), b""
+
+    def _going(self, out: Output, asked: Asked, began: float) -> Iterator[float]:
+        """Write on until a stop, the deadline or the cap; what is yielded are the seconds to wait."""
+        if out.sample is None:
+            return
+        due, limit = began, began + asked.seconds
+        while due < limit and len(out.stdout) <= asked.command.cap:
+            out.stdout += out.sample(self.machine.clock())
+            due = min(due + out.every, limit)
+            while not self._stopped and (left := due - time.monotonic()) > 0:
+                yield left
+            if self._stopped:
+                break
+        out.exit = TERMINATED
 
 
 def _understood(data: bytes) -> bool:

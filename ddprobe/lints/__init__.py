@@ -9,6 +9,7 @@ from ddprobe.model import Fact, Finding, Outcome
 
 def judge(facts: Sequence[Fact]) -> list[Finding]:
     """What every lint finds in the facts of one step on one host: server by server, in the order of the ids."""
+    from ddprobe.lints.cards import Cards
     from ddprobe.lints.measured import Measured
     from ddprobe.lints.served import put_together
     from ddprobe.lints.started import Started
@@ -16,9 +17,10 @@ def judge(facts: Sequence[Fact]) -> list[Finding]:
     servers = put_together(facts)
     measured = Measured.of_facts(facts)
     started = Started.of_facts(facts)
-    if not servers and measured is None and started is None:
+    cards = Cards.of_facts(facts)
+    if not servers and measured is None and started is None and cards is None:
         return []
-    from ddprobe.lints.table import LINTS, METRICS, STARTUP
+    from ddprobe.lints.table import CARDS, LINTS, METRICS, STARTUP
 
     found = [lint.look(served) for served in servers for lint in LINTS]
     if started is not None:
@@ -27,6 +29,8 @@ def judge(facts: Sequence[Fact]) -> list[Finding]:
         found = _with_seen(found, seen) if len(servers) < 2 else [*found, *seen]
     if measured is not None:
         found += [lint.look(measured) for lint in METRICS]
+    if cards is not None:
+        found += [lint.look(cards) for lint in CARDS]
     return [finding for finding in found if finding is not None]
 
 

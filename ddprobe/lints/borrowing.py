@@ -15,6 +15,7 @@ from ddprobe.lints.lint import (
     lint,
     need,
     note,
+    parts,
     target,
     warn,
 )
@@ -163,7 +164,7 @@ def number_type(served: Served) -> Judgement:
     ),
 )
 def packed_head(served: Served) -> Judgement:
-    tp = served.number("tp_size") or 1
+    tp = parts(served, "tp_size")
     cites = served.arg_cite("tp_size"), served.arg_cite("quantization")
     if tp > 1:
         return fail(

@@ -1,4 +1,4 @@
-"""Published drafters, as far as they are known in public: taps, mask token, block, target layers."""
+"""Published drafters, as far as they are known in public: taps and mask token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ class Checkpoint:
     name: str
     pattern: str
     """What its hub id or folder contains, as an expression without regard to case."""
-    target_layers: int | None = None
     target_layer_ids: tuple[int, ...] | None = None
     mask_token_id: int | None = None
-    block_size: int | None = None
 
 
 # A name further up is the more specific one.
@@ -26,54 +24,42 @@ KNOWN = (
     Checkpoint(
         name="z-lab/Kimi-K2.5-DFlash",
         pattern=r"kimi-k2\.5.*dflash(?!2)",
-        target_layers=61,
         target_layer_ids=(1, 12, 24, 35, 47, 58),
         mask_token_id=163838,
-        block_size=8,
     ),
     Checkpoint(
         name="z-lab/Kimi-K2.6-DFlash",
         pattern=r"kimi-k2\.6.*dflash(?!2)",
-        target_layers=61,
         target_layer_ids=(1, 12, 24, 35, 47, 58),
         mask_token_id=163838,
-        block_size=8,
     ),
     Checkpoint(
         name="z-lab/Qwen3-4B-DFlash-b16",
         pattern=r"qwen3-4b.*dflash(?!2)",
-        target_layers=36,
         target_layer_ids=(1, 9, 17, 25, 33),
         mask_token_id=151669,
-        block_size=16,
     ),
     Checkpoint(
         name="z-lab/Qwen3-8B-DFlash-b16",
         pattern=r"qwen3-8b.*dflash(?!2)",
-        target_layers=36,
         target_layer_ids=(1, 9, 17, 25, 33),
         mask_token_id=151669,
-        block_size=16,
     ),
     Checkpoint(
         name="z-lab/Qwen3.5-9B-DFlash",
         pattern=r"qwen3\.5-9b.*dflash(?!2)",
-        target_layers=32,
         target_layer_ids=(1, 8, 15, 22, 29),
         mask_token_id=248070,
-        block_size=16,
     ),
     Checkpoint(
         name="z-lab/Qwen3.8-27B-DFlash2",
         pattern=r"qwen3\.8-27b.*dflash2",
-        target_layers=64,
         target_layer_ids=(5, 19, 33, 47, 61),
     ),
     Checkpoint(
         name="RadixArk/Muse-Spark-Open-DFlash2",
         pattern=r"muse-spark-open.*dflash2",
         target_layer_ids=(1, 16, 30, 44, 59),
-        block_size=8,
     ),
 )
 

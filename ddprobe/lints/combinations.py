@@ -6,14 +6,17 @@ import re
 
 from ddprobe.lints.lint import (
     Judgement,
+    drafter,
     fail,
     fine,
     lint,
     note,
+    parts,
     speculates_on_sglang,
     unknown,
     warn,
 )
+from ddprobe.lints.positions import truthy
 from ddprobe.lints.served import Served, config_cite
 from ddprobe.model import Cite
 from ddprobe.parsing.version import before
@@ -43,11 +46,11 @@ def _environment_cite(served: Served, name: str) -> tuple[Cite, ...]:
     aliases=("L11",),
 )
 def draft_context(served: Served) -> Judgement:
-    draft, whole = served.number("ctx_size_draft") or 0, served.number("ctx_size") or 0
+    draft, whole = served.number("ctx_size_draft"), served.number("ctx_size")
     cites = served.arg_cite("ctx_size_draft"), served.arg_cite("ctx_size")
-    if draft <= 0:
+    if not draft:
         return fine("-cd 0: the drafter's context is taken from its model", *cites)
-    if whole <= 0:
+    if not whole:
         return unknown(
             f"-cd {draft} is set and -c is not: the server's context is not known", "set -c", *cites
         )
@@ -75,6 +78,11 @@ def drafter_used(served: Served) -> Judgement:
     cites = served.arg_cite("speculative_draft_model_path"), served.arg_cite("speculative_algorithm")
     if isinstance(kind, str) and kind not in ("", "none"):
         return fine(f"--spec-type {kind} uses the drafter", *cites)
+    if kind is None and served.drafted is not None:
+        shown = served.drafted.source[:1]
+        return fine(
+            "--spec-type is not given, and drafts are counted: this build drafts without it", *cites, shown
+        )
     return fail(
         f"--model-draft is given and --spec-type is {kind or 'not'}: builds that know --spec-type draft nothing then",
         "add --spec-type draft-simple (or draft-dflash, draft-eagle3, draft-mtp, as the drafter is)",
@@ -129,8 +137,8 @@ def refused(served: Served) -> Judgement:
             "set --attention-backend flashinfer, fa3 or triton",
             served.arg_cite("attention_backend"),
         )
-    on = _environment(served)[_SPEC_V2].strip().lower() in ("1", "true", "yes", "y")
-    topk = served.number("speculative_eagle_topk") or 1
+    on = truthy(_environment(served)[_SPEC_V2])
+    topk = parts(served, "speculative_eagle_topk")
     cites = _environment_cite(served, _SPEC_V2), served.arg_cite("speculative_eagle_topk")
     if not on or topk <= 1:
         return fine(f"{_SPEC_V2}={_environment(served)[_SPEC_V2]} with topk {topk}", *cites)
@@ -167,12 +175,9 @@ def refused(served: Served) -> Judgement:
 )
 def backend_exists(served: Served) -> Judgement:
     limit = "0.20.1" if str(served.arg("kv_cache_dtype") or "").startswith("fp8") else "0.20.0"
-    what = (
-        f"head_dim {served.drafter.head_dim} on sm_86"
-        if served.drafter and limit == "0.20.0"
-        else "an fp8 KV cache"
-    )
-    cites = config_cite(served.drafter, "head_dim"), served.arg_cite("kv_cache_dtype")
+    config = drafter(served)
+    what = f"head_dim {config.head_dim} on sm_86" if limit == "0.20.0" else "an fp8 KV cache"
+    cites = config_cite(config, "head_dim"), served.arg_cite("kv_cache_dtype")
     old = before(served.version, limit)
     advice = "upgrade vLLM, or set --kv-cache-dtype auto"
     if old is None:
@@ -191,8 +196,8 @@ def backend_exists(served: Served) -> Judgement:
 
 
 def _wide_on_ampere(served: Served) -> bool:
-    wide = served.drafter is not None and (served.drafter.head_dim or 0) >= 256
-    return wide and any(_AMPERE.search(gpu) for gpu in served.gpus)
+    wide = drafter(served).head_dim
+    return wide is not None and wide >= 256 and any(_AMPERE.search(gpu) for gpu in served.gpus)
 
 
 @lint(
@@ -253,22 +258,27 @@ def cached_prefix(served: Served) -> Judgement:
         served.engine == "llamacpp"
         and bool(served.algorithm)
         and "NGRAM" not in served.algorithm
-        and (served.number("num_speculative_tokens") or 0) >= _MANY
+        and _many(served) is not None
     ),
     aliases=("L40",),
 )
 def stops_early(served: Served) -> Judgement:
-    most = served.number("num_speculative_tokens") or 0
-    given = served.arg("spec_draft_p_min")
-    given = served.arg("draft_p_min") if given is None else given
-    cites = served.arg_cite("num_speculative_tokens"), served.arg_cite("spec_draft_p_min")
+    name = "spec_draft_p_min" if served.arg("spec_draft_p_min") is not None else "draft_p_min"
+    given = served.arg(name)
+    cites = served.arg_cite("num_speculative_tokens"), served.arg_cite(name)
     if not given:
         return note(
-            f"up to {most} tokens are drafted with p_min 0: the accept rate is low by that choice alone",
+            f"up to {_many(served)} tokens are drafted with p_min 0: the accept rate is low by that choice alone",
             "read accepted tokens per step, not the ratio; --spec-draft-p-min 0.75 stops earlier",
             *cites,
         )
     return fine(f"drafting stops below p_min {given}", *cites)
+
+
+def _many(served: Served) -> int | None:
+    """The drafts of a step, where they are many."""
+    most = served.number("num_speculative_tokens")
+    return most if most is not None and most >= _MANY else None
 
 
 LINTS = (

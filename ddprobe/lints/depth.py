@@ -43,7 +43,7 @@ def too_many(measured: Measured) -> Judgement:
             return note(
                 f"{len(shares)} tokens are drafted per step, and positions {used + 1} to {len(shares)} are right in less "
                 f"than {IDLE:.0%} of the steps ({stated.origin}): the accept rate is low by that choice",
-                f"read the commit length, not the rate; on such text {max(2, used + 1)} drafts a step cost less",
+                f"read the commit length, not the rate; on such text {used + 1} drafts a step cost less",
                 cites((stated,)),
                 drafted=len(shares),
                 used=used,

@@ -28,6 +28,10 @@ def _dflash(served: Served) -> bool:
     return speculates_on_sglang(served) and served.family == "dflash"
 
 
+def _is_on(value: object) -> bool:
+    return value not in (None, False) and str(value).lower() not in ("off", "false", "no", "none", "0", "")
+
+
 @lint(
     "SA02",
     "no full draft tree forces the slow verify path",
@@ -38,12 +42,7 @@ def _dflash(served: Served) -> bool:
 def tree(served: Served) -> Judgement:
     args = [args for args in (served.given, served.resolved) if args is not None]
     flags = sorted(
-        {
-            name
-            for each in args
-            for name, value in each.values
-            if "ddtree" in name.lower() and value not in (None, False)
-        }
+        {name for each in args for name, value in each.values if "ddtree" in name.lower() and _is_on(value)}
     )
     if "DDTREE" in served.algorithm or flags:
         said = served.algorithm if "DDTREE" in served.algorithm else flag_of(flags[0])

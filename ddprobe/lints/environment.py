@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from ddprobe.facts import ServerProcess
-from ddprobe.lints.lint import Judgement, fail, fine, lint, note, unknown, warn
+from ddprobe.lints.lint import Judgement, fail, fine, lint, need, note, unknown, warn
 from ddprobe.lints.positions import OVERRIDE, truthy
 from ddprobe.lints.served import Served
 from ddprobe.model import Cite
@@ -23,7 +23,7 @@ def _runs_sglang(served: Served) -> bool:
 
 
 def _running(served: Served) -> bool:
-    return _runs_sglang(served) and bool(served.process and served.process.pid)
+    return _runs_sglang(served) and bool(_process(served).pid)
 
 
 def _tells(name: str) -> Callable[[Served], bool]:
@@ -32,19 +32,22 @@ def _tells(name: str) -> Callable[[Served], bool]:
 
 
 def _sees(served: Served) -> bool:
-    return _runs_sglang(served) and bool(served.process and served.process.environment_seen)
+    return _runs_sglang(served) and _process(served).environment_seen
 
 
 def _value(served: Served, name: str) -> str | None:
     return dict(served.process.environment).get(name) if served.process else None
 
 
-def _cite(process: ServerProcess | None, name: str) -> tuple[Cite, ...]:
-    sources = process.source if process is not None else ()
-    collected = process is not None and not process.pid
-    return tuple(
-        Cite(source.artefact, name) for source in sources if collected or "environ-" in source.artefact
-    )[:1]
+def _cite(served: Served, name: str) -> tuple[Cite, ...]:
+    """Where the environment was read: the process's, or whatever was collected of it."""
+    process = _process(served)
+    read = (source.artefact for source in process.source if not process.pid or "environ-" in source.artefact)
+    return tuple(Cite(artefact, name) for artefact in read)[:1]
+
+
+def _process(served: Served) -> ServerProcess:
+    return need(served.process, "the server's process")
 
 
 def _synthetic(served: Served) -> str:
@@ -78,7 +81,7 @@ def simulated(served: Served) -> Judgement:
             served.arg_cite("speculative_config" if served.engine == "vllm" else name.replace("-", "_")),
             switch=switch,
         )
-    value, cites = _value(served, SIMULATE), _cite(served.process, SIMULATE)
+    value, cites = _value(served, SIMULATE), _cite(served, SIMULATE)
     if value is None:
         return fine(f"{SIMULATE} is not set", cites)
     try:
@@ -106,7 +109,7 @@ def simulated(served: Served) -> Judgement:
     applies=_tells(OVERRIDE),
 )
 def longer_context(served: Served) -> Judgement:
-    value, cites = _value(served, OVERRIDE), _cite(served.process, OVERRIDE)
+    value, cites = _value(served, OVERRIDE), _cite(served, OVERRIDE)
     if value is not None and truthy(value):
         return warn(
             f"{OVERRIDE}={value}: a drafter shorter than the context served is stretched in silence (see DC35)",
@@ -124,14 +127,13 @@ def longer_context(served: Served) -> Judgement:
     applies=_running,
 )
 def visible(served: Served) -> Judgement:
-    process = served.process
-    user = process.user if process is not None and process.user else "the server's user"
+    user = _process(served).user or "the server's user"
     if _sees(served):
-        return fine("the environment was read", _cite(process, ""))
+        return fine("the environment was read", _cite(served, ""))
     return note(
         f"the environment cannot be seen, so {SIMULATE} and {OVERRIDE} cannot be ruled out",
         "connect as root" if user == "root" else f"connect as {user} or root",
-        _cite(process, ""),
+        _cite(served, ""),
     )
 
 
@@ -150,11 +152,11 @@ def _staged(served: Served) -> tuple[tuple[str, str], ...]:
 )
 def staged(served: Served) -> Judgement:
     name, value = _staged(served)[0]
-    cites = _cite(served.process, name)
+    cites = _cite(served, name)
     if served.algorithm:
         return fine(f"{name} is set, and the server speculates with {served.algorithm}", cites)
     return fail(
-        f"{name}={value[:120]} names a drafter, and the server speculates with none: it does not read this variable",
+        f"{name} names a drafter ({value[:120]}), and the server speculates with none: it does not read this variable",
         "set the variable that this version of the container reads, or pass the engine's own flag",
         cites,
         served.arg_cite("speculative_config"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ddprobe.facts import Acceptance, CommitRequest
-from ddprobe.lints.lint import Judgement, NotKnown, fail, fine, note
+from ddprobe.lints.lint import Judgement, NotKnown, fail, fine, need, note
 from ddprobe.lints.measured import Measured, cites
 from ddprobe.lints.metrics import metric
 from ddprobe.parsing.acceptance import OF_TOKENS
@@ -40,15 +42,16 @@ def adds_up(measured: Measured) -> Judgement:
 def _does_not_add_up(request: CommitRequest, ceiling: int | None) -> str:
     totals = [a for a in request.accounts if a.histogram is None and a.steps]
     for account in request.accounts:
-        if account.steps and account.drafted is not None and (account.accepted or 0) > account.drafted:
-            return f"{account.origin} says {account.accepted} accepted of {account.drafted} drafted"
+        accepted, drafted = account.accepted, account.drafted
+        if account.steps and accepted is not None and drafted is not None and accepted > drafted:
+            return f"{account.origin} says {accepted} accepted of {drafted} drafted"
         histogram = account.histogram
         if histogram is None:
             continue
         steps, right = sum(histogram), sum(index * count for index, count in enumerate(histogram))
-        highest = max((index for index, count in enumerate(histogram) if count), default=0)
-        if ceiling is not None and highest > ceiling - 1:
-            return f"{account.origin} has a step with {highest} accepted, {ceiling - 1} are drafted at most"
+        deepest = max((index for index, count in enumerate(histogram) if count), default=None)
+        if ceiling is not None and deepest is not None and deepest > ceiling - 1:
+            return f"{account.origin} has a step with {deepest} accepted, {ceiling - 1} are drafted at most"
         # A stream's histogram ends with the output; that of the server may count its last step whole.
         other = next((a for a in totals if account.origin.startswith(a.origin)), account)
         if other.steps is not None and abs(steps - other.steps) > 1:
@@ -143,7 +146,7 @@ def one_formula(measured: Measured) -> Judgement:
 def positions(measured: Measured) -> Judgement:
     judged = [s for s in measured.stated if s.per_position and s.commit is not None]
     for stated in judged:
-        told = _positions(stated)
+        told = _positions(stated.per_position or (), need(stated.commit, "the mean"))
         if told:
             return fail(
                 f"{stated.origin}: {told}",
@@ -153,8 +156,8 @@ def positions(measured: Measured) -> Judgement:
     return fine(f"{len(judged)} sets of per-position shares fit their means", cites(judged))
 
 
-def _positions(stated: Acceptance) -> str:
-    shares, commit = stated.per_position or (), stated.commit or 1.0
+def _positions(shares: Sequence[float], commit: float) -> str:
+    """Where shares by position contradict each other, or their mean; empty where they do not."""
     for index in range(1, len(shares)):
         if shares[index] > shares[index - 1] + 0.005:
             return f"draft {index + 1} is right in {shares[index]:.1%} of steps and draft {index} in {shares[index - 1]:.1%}"
@@ -168,9 +171,9 @@ def _positions(stated: Acceptance) -> str:
 # --- one run, several sources ------------------------------------------------------------------------------
 
 
-def block_of(stated: Acceptance) -> int | None:
-    """The ceiling of a step's commit, as the figure's K tells it."""
-    return stated.draft_tokens + 1 if stated.draft_tokens else None
+def block_of(stated: Acceptance, measured: Measured) -> int | None:
+    """The ceiling of a step's commit, as the figure's K tells it, else as the server's arguments do."""
+    return stated.draft_tokens + 1 if stated.draft_tokens else measured.ceiling
 
 
 @metric(
@@ -183,7 +186,7 @@ def block_of(stated: Acceptance) -> int | None:
 def within(measured: Measured) -> Judgement:
     judged = [s for s in measured.stated if s.commit is not None or s.rate is not None]
     for stated in judged:
-        most = block_of(stated)
+        most = block_of(stated, measured)
         high = float("inf") if most is None else most * (1 + SAME)
         if stated.commit is not None and not 1 - SAME <= stated.commit <= high:
             limit = "at least 1" if most is None else f"1 to {most}"
@@ -200,7 +203,8 @@ def within(measured: Measured) -> Judgement:
                 cites((stated,)),
                 rate=stated.rate,
             )
-    if all(block_of(stated) is None for stated in judged if stated.commit is not None):
+    lengths = [stated for stated in judged if stated.commit is not None]
+    if lengths and all(block_of(stated, measured) is None for stated in lengths):
         raise NotKnown("how many tokens are drafted per step")
     return fine(f"{len(judged)} figures lie within their limits", cites(judged))
 
@@ -217,7 +221,7 @@ def sources(measured: Measured) -> Judgement:
     for group in groups:
         best = min(group, key=_trust)
         for other in group:
-            if other is best or _agree(best, other):
+            if other is best or agree(best, other):
                 continue
             return fail(
                 f"{best.origin} gives {best.commit:.2f} tokens per step, {other.origin} {other.commit:.2f} of the same run "
@@ -249,16 +253,16 @@ def _trust(stated: Acceptance) -> int:
     return next((rank for rank, start in enumerate(order) if stated.definition.startswith(start)), len(order))
 
 
-def _agree(first: Acceptance, second: Acceptance) -> bool:
+def agree(first: Acceptance, second: Acceptance) -> bool:
     """Within 2 %, one step more or less, and what tokens over steps leave open."""
-    a, b = first.commit or 1.0, second.commit or 1.0
+    a, b = need(first.commit, "a mean"), need(second.commit, "a mean")
     steps = min((s.steps for s in (first, second) if s.steps), default=None)
     slack = SAME * max(a, b) + 0.005
     if steps is not None:
         slack += max(a, b) / max(steps - 1, 1)
         if OF_TOKENS in (first.definition, second.definition):
             drafts = first.draft_tokens or second.draft_tokens or max(a, b)
-            slack += max(1.0, drafts) / steps
+            slack += drafts / steps
     return abs(a - b) <= slack
 
 

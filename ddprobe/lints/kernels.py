@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ddprobe import gpu_cards
 from ddprobe.lints.lint import (
     Judgement,
     fail,
@@ -12,6 +13,7 @@ from ddprobe.lints.lint import (
     lint,
     need,
     note,
+    parts,
     speculates_on_sglang,
     target,
     unknown,
@@ -22,7 +24,6 @@ from ddprobe.model import Cite
 
 LONG = 16384
 """From this context on, walking a prefix serially dominates a verify step."""
-_SM120 = re.compile(r"\bRTX PRO \d{3,4}\b.*Blackwell|\bRTX 50\d\d\b|\bGB10\b", re.IGNORECASE)
 _MLA_ELSEWHERE = re.compile(r"\b(H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b", re.IGNORECASE)
 
 
@@ -64,7 +65,7 @@ def verify_kernel(served: Served) -> Judgement:
     backend, cites = _backend(served)
     cites += config_cite(config, "kv_lora_rank")
     mla = config is not None and config.kv_lora_rank is not None
-    workstation = any(_SM120.search(gpu) for gpu in served.gpus)
+    workstation = any(map(gpu_cards.sm120, served.gpus))
     said = f"attention backend {backend}"
     if not backend and mla:
         if any(_MLA_ELSEWHERE.search(gpu) for gpu in served.gpus):
@@ -173,13 +174,12 @@ def cuda_graphs(served: Served) -> Judgement:
 )
 def replicated_kv(served: Served) -> Judgement:
     config = target(served)
-    tp = served.number("tp_size") or 1
-    dcp = served.number("dcp_size") or 1
+    tp = parts(served, "tp_size")
     cites = (*served.arg_cite("tp_size"), *config_cite(config, "kv_lora_rank"))
     if (
         config.kv_lora_rank is not None
         and tp > 1
-        and dcp <= 1
+        and parts(served, "dcp_size") == 1
         and not served.switched_on("enable_dp_attention")
     ):
         return note(

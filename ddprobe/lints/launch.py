@@ -10,6 +10,7 @@ from ddprobe.lints.lint import (
     lint,
     need,
     note,
+    parts,
     speculates_on_sglang,
     warn,
 )
@@ -30,7 +31,7 @@ def _blocks(served: Served) -> bool:
     applies=lambda served: bool(served.name) or served.arguments_known or served.drafter is not None,
 )
 def speculates(served: Served) -> Judgement:
-    if not served.arguments_known:
+    if not served.arguments_known and not served.algorithm and not served.says_off:
         if served.elsewhere:
             need(None, f"the server's arguments: those in {served.elsewhere} were not read")
         if served.process is not None:
@@ -62,7 +63,8 @@ def speculates(served: Served) -> Judgement:
     "no EAGLE knobs on a block drafter",
     source=f"{_HOOK}:325-362, 757-790",
     subject="launch",
-    applies=_blocks,
+    # What a fork with a draft tree makes of them, no release tells.
+    applies=lambda served: _blocks(served) and "TREE" not in served.algorithm and served.tree_budget is None,
 )
 def eagle_knobs(served: Served) -> Judgement:
     names = ("speculative_eagle_topk", "speculative_num_steps")
@@ -77,7 +79,7 @@ def eagle_knobs(served: Served) -> Judgement:
 
 @lint(
     "SA08",
-    "how many requests may run at once was chosen",
+    "the number of requests that may run at once was chosen",
     source=f"{_HOOK}:439-449",
     subject="launch",
     applies=speculates_on_sglang,
@@ -216,7 +218,7 @@ def override(served: Served) -> Judgement:
     applies=_blocks,
 )
 def parallelism(served: Served) -> Judgement:
-    stages = served.number("pp_size") or 1
+    stages = parts(served, "pp_size")
     if stages > 1 and not (served.family == "dspark" and served.arg("disaggregation_mode") == "prefill"):
         return fail(
             f"pp_size {stages}: {served.algorithm} runs with pp_size 1 only",

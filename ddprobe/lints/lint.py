@@ -70,10 +70,10 @@ class Lint(Generic[S]):
         try:
             judged = self.judge(served) if self.applies(served) else None
         except NotKnown as missing:
-            summary = f"not judged ({self.text}); unknown: {missing.what}"
+            summary = f"not known: {missing.what}; without it nothing says whether {self.text}"
             judged = Judgement(Outcome.UNKNOWN, summary)
         except Exception as error:
-            summary = f"not judged ({self.text}): ddprobe has a bug in it: {type(error).__name__}: {error}; please report it"
+            summary = f"not judged: ddprobe has a bug in this lint: {type(error).__name__}: {error}; please report it"
             judged = Judgement(Outcome.UNKNOWN, summary)
         if judged is None:
             return None
@@ -155,6 +155,11 @@ def _judgement(
 def flag_of(name: str) -> str:
     """An SGLang argument as one types it."""
     return f"--{name.replace('_', '-')}"
+
+
+def parts(served: Served, name: str) -> int:
+    """Into how many parts an argument splits something; 1 where it says nothing."""
+    return served.number(name) or 1
 
 
 def drafts(served: Served) -> bool:

@@ -14,6 +14,7 @@ from ddprobe.facts import (
     DecodeSeries,
     PlainSpeed,
 )
+from ddprobe.lints.served import Served, put_together
 from ddprobe.model import Cite, Fact
 
 
@@ -28,11 +29,15 @@ class Measured:
     stated: tuple[Acceptance, ...] = ()
     logs: tuple[DecodeSeries, ...] = ()
     plain: tuple[PlainSpeed, ...] = ()
+    served: Served | None = None
+    """The server, where its arguments are known and only one can be meant."""
 
     @classmethod
     def of_facts(cls, facts: Sequence[Fact]) -> Measured | None:
         """What was measured or stated; None when nothing was."""
+        servers = [served for served in put_together(facts) if served.arguments_known]
         measured = cls(
+            served=servers[0] if len(servers) == 1 else None,
             setup=next((fact for fact in facts if isinstance(fact, CommitSetup)), None),
             requests=tuple(f for f in facts if isinstance(f, CommitRequest) and not f.error),
             points=tuple(f for f in facts if isinstance(f, CommitPoint) and f.purpose == "point"),
@@ -50,10 +55,11 @@ class Measured:
 
     @property
     def ceiling(self) -> int | None:
-        """Most tokens that one step can commit."""
+        """Most tokens that one step can commit; as the server's arguments have it where no measurement says."""
         if self.setup is not None and self.setup.ceiling is not None:
             return self.setup.ceiling
-        return next((point.ceiling for point in self.points if point.ceiling is not None), None)
+        told = next((point.ceiling for point in self.points if point.ceiling is not None), None)
+        return told if told is not None or self.served is None else self.served.ceiling()
 
     @property
     def speculates(self) -> bool:
@@ -69,6 +75,11 @@ class Measured:
 def place(point: CommitPoint) -> str:
     """`prose at 4096`."""
     return f"{point.arm} at {point.context_tokens}" if point.context_tokens else point.arm
+
+
+def text_of(point: CommitPoint) -> str:
+    """The kind of text, without a detail that stands behind it: `far-copy` of `far-copy 512`."""
+    return point.arm.partition(" ")[0]
 
 
 def cites(facts: Sequence[Fact]) -> tuple[Cite, ...]:

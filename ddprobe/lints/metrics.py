@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 
 from ddprobe.facts import Claim, CommitPoint, CommitRequest
 from ddprobe.lints.lint import Judgement, Lint, NotKnown, fail, fine, need, unknown, warn
-from ddprobe.lints.measured import Measured, cites, place
+from ddprobe.lints.measured import Measured, cites, place, text_of
+from ddprobe.model import Cite
+from ddprobe.parsing.acceptance import LONGEST
 
 LEAST_STEPS = 64
 """Verify steps from which a mean says something (half-width ± 0.1 to 0.7 of 8)."""
@@ -17,6 +19,8 @@ HARD = ("random",)
 LENGTHS = ("accept length", "commit length")
 STATED = 0.02
 """How far a stated mean may be off by rounding."""
+COUNTED_ALONG = 0.10
+"""How far a mean may lie above its ceiling where the prefill's token is counted among few steps."""
 DURING = "during the probe"
 
 
@@ -39,7 +43,7 @@ def metric(
 def _easy(point: CommitPoint) -> bool:
     """A text that the target really copied: any drafter that works is right most of the time."""
     copied = point.copied is None or point.copied >= COPIES
-    return point.arm.split(" ")[0] in EASY and copied
+    return text_of(point) in EASY and copied
 
 
 _PAIR = (
@@ -47,6 +51,11 @@ _PAIR = (
     "cut explains one step of each request, a grammar those of structured output. What remains: the two are counted "
     "differently (a deepest match anywhere, a single step for a mean), or accepted tokens are not committed"
 )
+
+
+def _possible(point: CommitPoint) -> bool:
+    """Whether steps can have committed so many; the prefill's token may be counted among them. RT11 judges what cannot be."""
+    return point.ceiling is None or (point.commit_mean or 0.0) <= point.ceiling * (1 + COUNTED_ALONG)
 
 
 def _list(words: list[str]) -> str:
@@ -65,11 +74,12 @@ def _list(words: list[str]) -> str:
     aliases=("I1", "I2"),
 )
 def committed(measured: Measured) -> Judgement:
-    for depth, length in _pairs(measured):
+    pairs = _pairs(measured)
+    for depth, length in pairs:
         if abs(length.value - 1 - depth.value) > 0.05:
             return fail(
-                f"{length.origin} states {length.value:g} committed per step, {depth.origin} {depth.value:g} accepted: "
-                f"with 1 + accepted it were {1 + depth.value:g}. {_PAIR}",
+                f"{length.origin} states {length.value:.2f} committed per step, {depth.origin} {depth.value:.2f} accepted: "
+                f"with 1 + accepted it would be {1 + depth.value:.2f}. {_PAIR}",
                 "stream one request: the tokens that come out per step decide. About as many as were accepted, and one: "
                 "only the stated length is wrong. About one: accepted tokens are lost on the way out. Then read in the "
                 "server's source how both are counted; with a tree drafter, force a chain and compare",
@@ -101,9 +111,12 @@ def committed(measured: Measured) -> Judgement:
             cites(contradicted),
             requests=len(contradicted),
         )
-    if not held:
+    if held:
+        return fine(f"counted and committed tokens agree in {held} requests", cites(measured.requests))
+    if not pairs:
         raise NotKnown("verify steps and accepted tokens of a request")
-    return fine(f"counted and committed tokens agree in {held} requests", cites(measured.requests))
+    depth, length = pairs[0]
+    return fine(f"{length.origin} states {length.value:g}, {depth.origin} one less", cites((length, depth)))
 
 
 def _off(request: CommitRequest, ceiling: int | None) -> str | None:
@@ -134,17 +147,20 @@ def _off(request: CommitRequest, ceiling: int | None) -> str | None:
 def _pairs(measured: Measured) -> list[tuple[Claim, Claim]]:
     """Accepted depths and commit lengths that one source states of the same steps."""
 
-    def stated(what: str) -> dict[tuple[str, str, str], Claim]:
+    def stated(what: str) -> dict[tuple[str, str, tuple[Cite, ...]], Claim]:
         return {
-            (claim.origin.split(" ")[0], claim.window, claim.source[0].at.rpartition(".")[0])
-            if claim.source
-            else (claim.origin.split(" ")[0], claim.window, ""): claim
+            (claim.origin.partition(" ")[0], claim.window, tuple(map(_around, claim.source))): claim
             for claim in measured.claims
             if claim.what == what
         }
 
     depths, lengths = stated("accepted depth"), stated("commit length")
     return [(depths[key], lengths[key]) for key in depths if key in lengths]
+
+
+def _around(cite: Cite) -> Cite:
+    """The object that holds a field: `$.internal_states[0]` of `$.internal_states[0].avg_commit_len`."""
+    return Cite(cite.artefact, cite.at.rpartition(".")[0])
 
 
 # --- dead drafts -------------------------------------------------------------------------------------------
@@ -155,12 +171,14 @@ def _pairs(measured: Measured) -> list[tuple[Claim, Claim]]:
     "on a repeated text drafts are right now and then",
     source="a mean of exactly 1.00 over 64 steps has a probability near 0.001 already at an acceptance of 0.1 per "
     "token; the rule of three",
-    applies=lambda measured: any(
-        p.arm.split(" ")[0] in EASY and p.drafted_steps != 0 for p in measured.points
-    ),
+    applies=lambda measured: any(text_of(p) in EASY and p.drafted_steps != 0 for p in measured.points),
 )
 def repeat_commits(measured: Measured) -> Judgement:
-    points = [p for p in measured.points if p.drafted_steps != 0 and _easy(p) and p.commit_mean is not None]
+    points = [
+        p
+        for p in measured.points
+        if p.drafted_steps != 0 and _easy(p) and p.commit_mean is not None and _possible(p)
+    ]
     if not points:
         raise NotKnown("the commit on a repeated text that the target really copied")
     ones = [point for point in points if point.commit_mean == 1.0]
@@ -187,7 +205,7 @@ def repeat_commits(measured: Measured) -> Judgement:
             cites(ones),
             steps=first.steps,
         )
-    least = min(points, key=lambda point: point.commit_mean or 0.0)
+    least = min(points, key=lambda point: point.commit_mean or 0.0)  # equivalent: each has a mean
     return fine(f"at least {least.commit_mean:.2f} tokens per step, at {place(least)}", cites(points))
 
 
@@ -199,9 +217,9 @@ def repeat_commits(measured: Measured) -> Judgement:
     applies=lambda measured: any(_first_position(measured)),
 )
 def first_position(measured: Measured) -> Judgement:
-    points = list(_first_position(measured))
-    never = [point for point in points if point.per_position and point.per_position[0] == 0.0]
-    sure = [point for point in never if (point.drafted_steps or 0) >= LEAST_STEPS]
+    points = dict(_first_position(measured))
+    never = [point for point, share in points.items() if share == 0.0]
+    sure = [p for p in never if p.drafted_steps is not None and p.drafted_steps >= LEAST_STEPS]
     if sure:
         first = sure[0]
         say = fail if any(_easy(point) for point in sure) else warn
@@ -215,21 +233,25 @@ def first_position(measured: Measured) -> Judgement:
     if never:
         first = never[0]
         return unknown(
-            f"the first draft was right in 0 of {first.drafted_steps} steps at {place(first)}: too few to tell",
+            f"the first draft was right in 0 of {_number(first.drafted_steps)} steps at {place(first)}: too few to tell",
             f"measure at least {LEAST_STEPS} steps",
             cites(never),
             steps=first.drafted_steps,
         )
-    least = min((point.per_position or (1.0,))[0] for point in points)
-    return fine(f"the first draft is right in {least:.1%} of steps or more", cites(points))
+    least = min(points.values())
+    return fine(f"the first draft is right in {least:.1%} of steps or more", cites(tuple(points)))
 
 
-def _first_position(measured: Measured) -> Iterator[CommitPoint]:
-    """Points at which some first draft should be right."""
+def _number(count: int | None) -> str:
+    return "an unknown number of" if count is None else str(count)
+
+
+def _first_position(measured: Measured) -> Iterator[tuple[CommitPoint, float]]:
+    """Points at which some first draft should be right, and how often it is."""
     for point in measured.points:
-        arm = point.arm.split(" ")[0]
-        if point.per_position and arm not in HARD and (arm in EASY or not measured.looks_up):
-            yield point
+        text = text_of(point)
+        if point.per_position and text not in HARD and (text in EASY or not measured.looks_up):
+            yield point, point.per_position[0]
 
 
 # --- what a point can prove --------------------------------------------------------------------------------
@@ -242,7 +264,7 @@ def _first_position(measured: Measured) -> Iterator[CommitPoint]:
     applies=lambda measured: bool(measured.points),
 )
 def enough_steps(measured: Measured) -> Judgement:
-    untold = [point for point in measured.points if not point.steps and point.commit_mean is not None]
+    untold = [point for point in measured.points if not point.steps and _was_measured(point)]
     few = [point for point in measured.points if point.steps < LEAST_STEPS and point not in untold]
     if untold and not few:
         return unknown(
@@ -254,12 +276,19 @@ def enough_steps(measured: Measured) -> Judgement:
     if few:
         return warn(
             f"fewer than {LEAST_STEPS} steps: {_list([f'{p.steps} of {place(p)}' for p in few])}",
-            f"--steps {LEAST_STEPS} or more; --prompts 4 or more",
+            f"--steps {LEAST_STEPS} or more; --prompts 4 or more"
+            if measured.setup is not None
+            else f"let each text run for {LEAST_STEPS} verify steps or more, over several prompts of its kind",
             cites(few),
             points=len(few),
         )
     least = min(point.steps for point in measured.points if point not in untold)
     return fine(f"every point has {least} steps or more", cites(measured.points))
+
+
+def _was_measured(point: CommitPoint) -> bool:
+    """Whether somebody states a commit length or a time of it: then steps there were, however many."""
+    return point.commit_mean is not None or point.step_ms is not None or point.tok_s is not None
 
 
 @metric(
@@ -269,9 +298,9 @@ def enough_steps(measured: Measured) -> Judgement:
     applies=lambda measured: measured.speculates and bool(measured.points),
 )
 def saturated(measured: Measured) -> Judgement:
-    known = [point for point in measured.points if point.commit_mean is not None]
+    known = [point for point in measured.points if point.commit_mean is not None and _possible(point)]
     if not known:
-        raise NotKnown("a mean commit")
+        raise NotKnown("a mean commit that a step can have")
     need(measured.ceiling, "the ceiling of a step's commit")
     below = {point.context_tokens for point in known if not point.saturated}
     full = [point for point in known if point.saturated]
@@ -280,7 +309,9 @@ def saturated(measured: Measured) -> Judgement:
         return warn(
             f"every step reached the ceiling of {alone[0].ceiling} at {_list([place(point) for point in alone])}, and no "
             'harder text was measured there: that only proves "at least"',
-            "add a harder arm: --arms repeat,far-copy,prose",
+            "add a harder arm: --arms repeat,far-copy,prose"
+            if measured.setup is not None
+            else "measure a harder text at the same length, such as prose",
             cites(alone),
             points=len(alone),
         )
@@ -297,22 +328,21 @@ def saturated(measured: Measured) -> Judgement:
     "RT11",
     "what the server states of its speculation is possible",
     source="a step commits 1 to K + 1 tokens; an accept rate lies between 0 and 1",
-    applies=lambda measured: any(_limits(claim, 2) for claim in measured.claims),
+    applies=lambda measured: any(_limits(claim, None) for claim in measured.claims),
     aliases=("I4",),
 )
 def possible(measured: Measured) -> Judgement:
     judged = []
     for claim in measured.claims:
-        ceiling = measured.ceiling
-        limits = _limits(claim, ceiling if ceiling is not None else 2)
+        limits = _limits(claim, measured.ceiling)
         if limits is None:
             continue
         low, high = limits
-        if claim.what != "accept rate" and ceiling is None:
-            high = float("inf")
         if not low - STATED <= claim.value <= high + STATED:
+            bounded = measured.ceiling is not None or claim.what == "accept rate" or claim.value > high
+            where = f"between {low:g} and {high:g}" if bounded else f"at {low:g} or above"
             return fail(
-                f"{claim.origin} states {claim.value:g} as its {claim.what}; it lies between {low:g} and {high:g}",
+                f"{claim.origin} states {claim.value:g} as its {claim.what}; it lies {where}",
                 "do not use this number before its definition was read in the server's source",
                 cites((claim,)),
                 stated=claim.value,
@@ -323,11 +353,12 @@ def possible(measured: Measured) -> Judgement:
     return fine(f"{len(judged)} stated numbers lie within their limits", cites(judged))
 
 
-def _limits(claim: Claim, ceiling: int) -> tuple[float, float] | None:
+def _limits(claim: Claim, ceiling: int | None) -> tuple[float, float] | None:
+    highest = LONGEST if ceiling is None else ceiling
     if claim.what in LENGTHS:
-        return 1.0, float(ceiling)
+        return 1.0, highest
     if claim.what == "accepted depth":
-        return 0.0, float(ceiling - 1)
+        return 0.0, highest - 1
     return (0.0, 1.0) if claim.what == "accept rate" else None
 
 

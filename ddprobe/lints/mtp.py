@@ -54,7 +54,7 @@ def announced(served: Served) -> Judgement:
             "use a checkpoint that kept the layer, or take it from the original one; else switch speculation off",
             *cites,
             announced=count,
-            tensors=0,
+            tensors=len(mine),
         )
     return fine(f"{len(mine)} tensors belong to the {count} announced", *cites)
 

@@ -22,7 +22,7 @@ from ddprobe.lints.lint import (
 from ddprobe.lints.served import Served, beside_cite, config_cite
 
 _PAIR = "drafter and target"
-_PADDING = 1024
+_PADDING = 1024  # equivalent: a whole number of steps
 """A vocabulary this much larger, in whole steps of 64, is the same one with padded rows."""
 
 
@@ -78,7 +78,7 @@ def vocabulary(served: Served) -> Judgement:
     if mine == theirs:
         return fine(f"vocab_size is {mine} on both sides", *cites)
     if abs(mine - theirs) < _PADDING and mine % 64 == 0 and theirs % 64 == 0:
-        if mine > theirs:
+        if mine > theirs:  # equivalent: they are not equal
             return fine(
                 f"vocab_size {mine} is the target's {theirs} with {mine - theirs} rows of padding", *cites
             )
@@ -225,8 +225,9 @@ def block_size(served: Served) -> Judgement | None:
         return None
     name = "num_speculative_tokens" if served.engine == "vllm" else "speculative_num_draft_tokens"
     tokens = served.number(name)
-    if tokens is None and served.engine == "sglang":
-        tokens = served.number("speculative_dflash_block_size")
+    if served.engine == "sglang" and served.asked_block_size() != tokens:
+        name = "speculative_dflash_block_size"
+        tokens = served.asked_block_size()
     trained = config.block_size
     if tokens is None:
         if trained is None and served.engine == "sglang":

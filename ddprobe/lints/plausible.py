@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ddprobe.facts import Acceptance, CommitPoint, PlainSpeed
 from ddprobe.lints.lint import Judgement, NotKnown, fail, fine, need, note, unknown, warn
-from ddprobe.lints.measured import Measured, cites, place
+from ddprobe.lints.measured import Measured, cites, place, text_of
 from ddprobe.lints.metrics import LEAST_STEPS, LENGTHS, metric
 from ddprobe.lints.pooling import APART, apart
 
@@ -35,20 +35,20 @@ IMPOSSIBLE = 1.1
 )
 def speed(measured: Measured) -> Judgement:
     timed = [point for point in measured.points if _timed(point)]
-    known = [point for point in timed if point.commit_mean is not None]
+    known = {point: point.commit_mean for point in timed if point.commit_mean is not None}
     if not known:
         raise NotKnown("a commit beside step time and speed")
-    off = [point for point in known if apart(_by_time(point), point.commit_mean or 1.0) > APART]
+    off = {point: by for point, commit in known.items() if (by := apart(_by_time(point), commit)) > APART}
     if off:
-        first = max(off, key=lambda point: apart(_by_time(point), point.commit_mean or 1.0))
+        first = max(off, key=off.__getitem__)
         return warn(
             f"{place(first)}: {first.tok_s:.4g} tok/s × {first.step_ms:.4g} ms = {_by_time(first):.2f} tokens per step, stated "
             f"are {first.commit_mean:.2f}",
             "the step time covers only part of the step, prefill or idle time is in the speed, or several requests ran",
-            cites(off),
+            cites(tuple(off)),
             points=len(off),
         )
-    return fine(f"speed, step time and commit fit at {len(known)} points", cites(known))
+    return fine(f"speed, step time and commit fit at {len(known)} points", cites(tuple(known)))
 
 
 def _timed(point: CommitPoint) -> bool:
@@ -56,7 +56,7 @@ def _timed(point: CommitPoint) -> bool:
 
 
 def _by_time(point: CommitPoint) -> float:
-    return (point.tok_s or 0.0) * (point.step_ms or 0.0) / 1000
+    return (point.tok_s or 0.0) * (point.step_ms or 0.0) / 1000  # equivalent: both are known
 
 
 @metric(
@@ -71,7 +71,7 @@ def impossible_speed(measured: Measured) -> Judgement:
     if not pairs:
         raise NotKnown("a speed with and without speculation at the same context")
     for point, plain, most in pairs:
-        if (point.tok_s or 0.0) > IMPOSSIBLE * most * plain.tok_s:
+        if point.tok_s is not None and point.tok_s > IMPOSSIBLE * most * plain.tok_s:
             return fail(
                 f"{place(point)}: {point.tok_s:.4g} tok/s; without speculation {plain.tok_s:.4g}, and a step commits {most} at "
                 "most",
@@ -103,33 +103,39 @@ def _beside_plain(measured: Measured) -> Iterator[tuple[CommitPoint, PlainSpeed,
 )
 def too_good(measured: Measured) -> Judgement:
     hard = [point for point in measured.points if _hard(point)]
-    known = [point for point in hard if point.commit_mean is not None and point.ceiling is not None]
+    known = [
+        (point, _near_ceiling(point, point.commit_mean, point.ceiling))
+        for point in hard
+        if point.commit_mean is not None and point.ceiling is not None
+    ]
     if not known:
         raise NotKnown("commit and ceiling on a text that is not copied")
-    odd = [point for point in known if _near_ceiling(point)]
+    odd = near = [point for point, close in known if close]
     looping = [point for point in odd if point.loops]
     if measured.setup is not None:
         odd = looping  # a commit probe looks at every output
     if odd:
-        first = (looping or odd)[0]
+        told = looping or odd
+        first = told[0]
         why = "its output goes in a circle" if looping else "nobody kept the output"
         said = f"{place(first)} commits {first.commit_mean:.2f} of {first.ceiling}, on text that is not copied; {why}"
         advice = (
             "look at the output before calling it a better drafter: a target that loops is easy to draft for"
         )
-        return (warn if looping else unknown)(said, advice, cites(looping or odd), points=len(odd))
-    return fine(f"{len(known)} points on text that is not copied stay below their ceiling", cites(known))
+        return (warn if looping else unknown)(said, advice, cites(told), points=len(odd))
+    if near:
+        return fine(f"no output of {len(near)} points near their ceiling goes in a circle", cites(near))
+    judged = [point for point, _ in known]
+    return fine(f"{len(judged)} points on text that is not copied stay below their ceiling", cites(judged))
 
 
 def _hard(point: CommitPoint) -> bool:
-    return (
-        point.arm.split(" ")[0] not in COPIED and point.copied is None and (point.ceiling or 9) >= LEAST_BLOCK
-    )
+    small = point.ceiling is not None and point.ceiling < LEAST_BLOCK
+    return text_of(point) not in COPIED and point.copied is None and not small
 
 
-def _near_ceiling(point: CommitPoint) -> bool:
-    commit, most = point.commit_mean or 1.0, point.ceiling or 1
-    flat = point.per_position is None or min(point.per_position) >= FLAT
+def _near_ceiling(point: CommitPoint, commit: float, most: int) -> bool:
+    flat = not point.per_position or min(point.per_position) >= FLAT
     return commit >= 1 + NEAR_CEILING * (most - 1) and flat
 
 
@@ -147,13 +153,14 @@ def drafts_at_all(measured: Measured) -> Judgement:
         raise NotKnown("accepted tokens beside the counted steps")
     none = [s for s in known if s.steps == 0]
     if none:
+        first = none[0]
         return warn(
-            f"{none[0].origin}: tokens came out and no step had a draft ({none[0].definition})",
+            f"{first.origin}: tokens came out and no step had a draft ({first.definition})",
             "the server does not speculate, or found nothing to draft: this says nothing of the drafter's quality",
             cites(none),
-            steps=0,
+            steps=first.steps,
         )
-    rejected = [s for s in known if s.commit == 1.0 and (s.steps or 0) >= LEAST_STEPS]
+    rejected = [s for s in known if s.commit == 1.0 and s.steps is not None and s.steps >= LEAST_STEPS]
     if rejected:
         first = rejected[0]
         return warn(
@@ -163,7 +170,16 @@ def drafts_at_all(measured: Measured) -> Judgement:
             cites(rejected),
             steps=first.steps,
         )
-    return fine(f"drafts are made and some are right, by {len(known)} figures", cites(known))
+    right = [s for s in known if s.commit != 1.0]
+    if not right:
+        first = known[0]
+        return unknown(
+            f"{first.origin}: drafts in {first.steps} steps, not one was right: too few to tell",
+            f"measure at least {LEAST_STEPS} steps",
+            cites(known),
+            steps=first.steps,
+        )
+    return fine(f"drafts are made and some are right, by {len(right)} figures", cites(right))
 
 
 def _of_traffic(stated: Acceptance) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 from ddprobe.facts import Claim, CommitRequest
-from ddprobe.lints.identities import SAME, block_of
+from ddprobe.lints.identities import block_of
+from ddprobe.lints.launches import document
 from ddprobe.lints.lint import Judgement, NotKnown, fail, fine, need, note, warn
 from ddprobe.lints.measured import Measured, cites
 from ddprobe.lints.metrics import LENGTHS, metric
@@ -24,16 +26,16 @@ class Counted:
 
     @property
     def steps(self) -> int:
-        return sum(request.num_spec_steps or 0 for request in self.requests)
+        return sum(map(_steps, self.requests))
 
     @property
     def by_tokens(self) -> float:
         """Tokens returned per step, over all steps."""
-        return sum(request.output_tokens or 0 for request in self.requests) / self.steps
+        return sum(map(_tokens, self.requests)) / self.steps
 
     @property
     def pooled(self) -> float:
-        return sum(_commit(request) * (request.num_spec_steps or 0) for request in self.requests) / self.steps
+        return sum(_commit(request) * _steps(request) for request in self.requests) / self.steps
 
     @property
     def mean(self) -> float:
@@ -41,28 +43,34 @@ class Counted:
         return sum(map(_commit, self.requests)) / len(self.requests)
 
 
+def _steps(request: CommitRequest) -> int:
+    return request.num_spec_steps or 0  # equivalent: a request that does not tell is not taken
+
+
+def _tokens(request: CommitRequest) -> int:
+    return request.output_tokens or 0  # equivalent: a request that does not tell is not taken
+
+
 def _commit(request: CommitRequest) -> float:
     """Tokens per step of one request: counted where it is counted, else from the tokens returned."""
     if request.mean_acceptance_length is not None:
         return request.mean_acceptance_length
-    return (request.output_tokens or 0) / (request.num_spec_steps or 1)
+    return _tokens(request) / _steps(request)
 
 
-def _counted(measured: Measured) -> Counted:
-    return Counted(
-        tuple(
-            r
-            for r in measured.requests
-            if r.purpose == "point"
-            and r.num_spec_steps
-            and (r.output_tokens is not None or r.num_accepted_draft_tokens is not None)
-        )
-    )
+def _recordings(measured: Measured) -> list[Counted]:
+    """The requests that count their steps, by the document that holds them: no other are of one run for sure."""
+    found: dict[str, list[CommitRequest]] = {}
+    for r in measured.requests:
+        told = r.output_tokens is not None or r.num_accepted_draft_tokens is not None
+        if r.purpose == "point" and r.num_spec_steps and told:
+            found.setdefault(document(r), []).append(r)
+    return [Counted(tuple(requests)) for requests in found.values() if len(requests) > 1]
 
 
 def apart(first: float, second: float) -> float:
     """By which share two figures differ."""
-    return abs(first - second) / max(min(first, second), 1e-9)
+    return abs(first - second) / max(min(first, second), 1e-9)  # equivalent: any small number
 
 
 @metric(
@@ -78,19 +86,17 @@ def apart(first: float, second: float) -> float:
 )
 def tokens_returned(measured: Measured) -> Judgement:
     known = Counted(tuple(r for r in measured.requests if r.output_tokens is not None and r.num_spec_steps))
+    # Of each request one step may be counted on one side only: the cut last one, or one after the end.
     matching = [
-        s
+        (s, s.commit)
         for s in measured.stated
-        if s.commit is not None and s.steps and abs(s.steps - known.steps) <= len(known.requests) * SAME + 1
+        if s.commit is not None and s.steps and abs(s.steps - known.steps) <= len(known.requests)
     ]
     if not matching:
         raise NotKnown("counters over the same steps as the requests")
-    stated = matching[0]
-    counters, returned = stated.commit or 1.0, known.by_tokens
+    (stated, counters), returned = matching[0], known.by_tokens
     over = (counters - returned) * known.steps
-    most = len(known.requests) * (
-        need(measured.ceiling or block_of(stated), "the ceiling of a step's commit") - 1
-    )
+    most = len(known.requests) * (need(block_of(stated, measured), "the ceiling of a step's commit") - 1)
     said = (
         f"{stated.origin} says {counters:.2f} tokens per step, tokens returned / steps {returned:.2f} ({known.steps} steps, "
         f"{len(known.requests)} requests)"
@@ -104,8 +110,13 @@ def tokens_returned(measured: Measured) -> Judgement:
             returned=returned,
         )
     if apart(counters, returned) > MATERIAL:
+        why = (
+            "accepted tokens behind the stop are counted"
+            if counters > returned
+            else "the first token of each answer is no step's"
+        )
         return warn(
-            f"{said}: accepted tokens behind the stop are counted, and answers are short",
+            f"{said}: {why}, and answers are short",
             "for speed trust the tokens returned, for the drafter the counters; longer answers bring both together",
             cites((stated, *known.requests)),
             counters=counters,
@@ -119,16 +130,20 @@ def tokens_returned(measured: Measured) -> Judgement:
     "a mean over steps and a mean over requests are told apart",
     source="vllm#42508: vLLM and SGLang's log pool over verify steps, SpecForge averages the requests' means: 2.65 and 2.32 "
     "of one run",
-    applies=lambda measured: measured.setup is None and len(_counted(measured).requests) > 1,
+    applies=lambda measured: measured.setup is None and bool(_recordings(measured)),
     aliases=("M5",),
 )
 def aggregation(measured: Measured) -> Judgement:
-    counted = _counted(measured)
+    recordings = _recordings(measured)
+    judged = [(one, _stated_apart(measured, one)) for one in recordings if _apart(one) > MATERIAL]
+    # One that figures contradict, else the one whose averages are furthest apart.
+    counted, stated = max(
+        judged, key=lambda pair: (pair[1] is not None, _apart(pair[0])), default=(recordings[0], None)
+    )
     pooled, mean = counted.pooled, counted.mean
     said = f"pooled over steps {pooled:.2f}, mean of {len(counted.requests)} requests {mean:.2f}"
-    if apart(pooled, mean) <= MATERIAL:
+    if not judged:
         return fine(said, cites(counted.requests))
-    stated = _stated_apart(measured)
     if stated is None:
         return note(
             said,
@@ -138,8 +153,14 @@ def aggregation(measured: Measured) -> Judgement:
             mean=mean,
         )
     first, second = stated
+    which = [_average(claim.value, counted) for claim in stated]
     return fail(
-        f"{first.origin} states {first.value:.2f} and {second.origin} {second.value:.2f} of one run: {said}",
+        f"{first.origin} states {first.value:.2f} and {second.origin} {second.value:.2f} of one run: {said}; "
+        + (
+            "the averaging explains neither"
+            if not any(which)
+            else f"the first is {which[0] or 'neither'}, the second {which[1] or 'neither'}"
+        ),
         "compare pooled with pooled: speed follows the mean over steps; short answers weigh too much in the other",
         cites((first, second, *counted.requests)),
         pooled=pooled,
@@ -147,14 +168,29 @@ def aggregation(measured: Measured) -> Judgement:
     )
 
 
-def _stated_apart(measured: Measured) -> tuple[Claim, Claim] | None:
-    """Two lengths that one document states of one run, and that differ."""
+def _apart(counted: Counted) -> float:
+    return apart(counted.pooled, counted.mean)
+
+
+def _average(value: float, counted: Counted) -> str:
+    """Which of the two averages a figure is; empty when it is neither."""
+    named = ((counted.pooled, "pooled over steps"), (counted.mean, "the mean of requests"))
+    nearest, name = min(named, key=lambda pair: apart(value, pair[0]))
+    return name if apart(value, nearest) <= MATERIAL else ""
+
+
+def _stated_apart(measured: Measured, counted: Counted) -> tuple[Claim, Claim] | None:
+    """Two lengths that one document states of one run, and that differ.
+
+    Another document than that of the requests may be of another run: there one of the two has to be an average of theirs.
+    """
+    here = document(counted.requests[0])
     lengths = [claim for claim in measured.claims if claim.what in LENGTHS and claim.run]
-    for index, first in enumerate(lengths):
-        for second in lengths[index + 1 :]:
-            alike = first.run == second.run and first.window == second.window
-            if alike and first.origin != second.origin and apart(first.value, second.value) > APART:
-                return first, second
+    for first, second in combinations(lengths, 2):
+        alike = first.run == second.run and first.window == second.window
+        known = document(first) == here or any(_average(claim.value, counted) for claim in (first, second))
+        if alike and known and first.origin != second.origin and apart(first.value, second.value) > APART:
+            return first, second
     return None
 
 

@@ -97,7 +97,7 @@ def yarn_amplitude(served: Served) -> Judgement:
     config = drafter(served)
     rope, cites = config.rope, config_cite(config, "rope.mscale", "rope.factor")
     old, new = sglang_reading.amplitudes(rope)
-    if rope.kind != "yarn" or math.isclose(old, new, rel_tol=0.005):
+    if rope.kind != "yarn" or old == new:
         return fine(
             "the RoPE amplitude is the same in every SGLang version", config_cite(config, "rope.kind")
         )
@@ -135,7 +135,7 @@ def deepseek_yarn(served: Served) -> Judgement:
     config = drafter(served)
     cite = config_cite(config, "rope.kind")
     if config.rope.kind == "deepseek_yarn" and config.kv_lora_rank is None:
-        amplitude = sglang_reading.amplitude(config.rope, served.version) or 1.0
+        amplitude = need(sglang_reading.amplitude(config.rope, served.version), "the RoPE amplitude")
         return warn(
             f"RoPE type is deepseek_yarn in a drafter without MLA: SGLang builds another class (amplitude "
             f"{amplitude:.4f}), and transformers knows no such type",

@@ -122,7 +122,10 @@ def nested_theta(served: Served) -> Judgement:
     theta = need(config.rope.theta, "the drafter's rope_theta")
     place = config.place("rope.theta")
     hit, default = next(_flat_reads(served.source_lines))
-    cites = config_cite(config, "rope.theta"), (Cite(hit.source[0].artefact, f"{hit.path}:{hit.line}"),)
+    cites = (
+        config_cite(config, "rope.theta"),
+        tuple(Cite(each.artefact, f"{hit.path}:{hit.line}") for each in hit.source),
+    )
     if not re.search(r"\.rope_(parameters|scaling)\.", place):
         return fine(f"rope_theta {theta:g} is flat, as {_at(hit)} reads it", *cites)
     if default is None:
@@ -247,7 +250,7 @@ def cliff(served: Served) -> Judgement:
     means = (
         f"{short.commit_mean:.2f} at {short.context_tokens}, {long.commit_mean:.2f} at {long.context_tokens}"
     )
-    if (long.commit_mean or 0) < _CLIFF * (short.commit_mean or 0):
+    if long.commit_mean < _CLIFF * short.commit_mean:
         return warn(
             f"the commit of {short.arm} falls across {original} tokens, where YaRN was scaled from ({means})",
             "compare with a draft window below that length, and with the RoPE amplitude it was trained with (DC32)",

@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ddprobe.facts import (
+    Acceptance,
     CommitPoint,
     Discovered,
+    Gpu,
+    GpuSample,
+    LogEvent,
     ModelConfig,
     Reach,
     ServerArgs,
@@ -17,9 +21,12 @@ from ddprobe.facts import (
     SourceHit,
     SourcePackage,
 )
+from ddprobe.facts.hosts import SPEAKS_OF_IT
+from ddprobe.lints.launches import launches, owner, place
 from ddprobe.model import Cite, Fact
 from ddprobe.parsing.version import release
 
+CUT = "the part that is missing"
 NEWEST_READ = "0.5.23"
 """The newest SGLang whose source these lints were read in."""
 
@@ -35,14 +42,18 @@ class Served:
     given: ServerArgs | None = None
     """The command line; None where it is not all that the server was given."""
     elsewhere: str = ""
-    """The file that holds further arguments, where nothing else tells them."""
+    """Where further arguments stand, if nothing else tells them: a file, or the part of a text that is missing."""
     resolved: ServerArgs | None = None
-    """As the server itself says."""
+    """As the server itself says; of a text that is cut off, what stands there."""
     drafter: ModelConfig | None = None
     target: ModelConfig | None = None
     gpus: tuple[str, ...] = ()
     source_lines: tuple[SourceHit, ...] = ()
     """Lines of the engine's source that were looked up."""
+    drafted: Fact | None = None
+    """What shows that it drafts, whatever its arguments say; None where nothing does, or several servers might be meant."""
+    slots: tuple[LogEvent, ...] = ()
+    """What its log says of the context that a request may have; empty where several servers might be meant."""
     points: tuple[CommitPoint, ...] = ()
     """What was measured; empty where several servers might be meant."""
 
@@ -50,7 +61,21 @@ class Served:
 
     @property
     def arguments_known(self) -> bool:
-        return self.given is not None or self.resolved is not None
+        """Whether one that is told nowhere was not given."""
+        return self.given is not None or (self.resolved is not None and not self.resolved.cut)
+
+    def untold(self, name: str) -> bool:
+        """Whether an argument may have been given, in the part of them that is missing."""
+        known = [dict(args.values) for args in (self.given, self.resolved) if args is not None]
+        return not self.arguments_known and not any(name in values for values in known)
+
+    @property
+    def says_off(self) -> bool:
+        """The server itself says that it does not speculate."""
+        if self.resolved is None or self.algorithm:
+            return False
+        told = dict(self.resolved.values)
+        return not self.resolved.cut or any(name in told for name in SPEAKS_OF_IT)
 
     def arg(self, name: str) -> Any:
         """An argument in force: as the server resolved it, else as it was given."""
@@ -132,6 +157,11 @@ class Served:
 
     def context(self) -> tuple[int | None, str, tuple[Cite, ...]]:
         """The context length served, in words where it comes from, and where that can be checked."""
+        told = {dict(event.values).get("length", "") for event in self.slots}
+        slot = told.pop() if len(told) == 1 else ""
+        if slot.isdecimal() and len(slot) < 16:
+            # llama.cpp caps what was asked for, and shares it among its slots.
+            return int(slot), f"the context of a slot, {slot}", self.slots[0].source
         given = self.number("context_length")
         if given is not None and given > 0:
             return given, f"the server's context_length {given}", self.arg_cite("context_length")
@@ -140,13 +170,49 @@ class Served:
             return length, f"the target's own length {length}", config_cite(self.target, "context_length")
         return None, "", ()
 
+    def ceiling(self) -> int | None:
+        """Most tokens that a step can commit, as the arguments have it."""
+        drafts = self.number("num_speculative_tokens")
+        if drafts is None and self.engine == "sglang" and self.algorithm:
+            if self.family == "eagle":
+                # Of a tree only one path is accepted: it is as long as the drafter takes steps.
+                drafts = self.number("speculative_num_steps")
+            elif self.family == "dspark" and self.number("speculative_num_draft_tokens") is None:
+                drafts = self.gamma()
+            block = self.block_size()
+            return drafts + 1 if drafts else block if block and block > 1 else None
+        return drafts + 1 if drafts else None
+
+    def gamma(self) -> int | None:
+        """Tokens that a DSpark drafter proposes, as asked for, else as trained."""
+        asked = self.number("speculative_dspark_block_size")
+        return asked if asked is not None or self.drafter is None else self.drafter.dspark_gamma
+
     def block_size(self) -> int | None:
         """Tokens in a block as the server was asked for them, else as the drafter was trained; None when neither says."""
-        asked = None
-        if self.engine == "sglang":
-            asked = self.number("speculative_num_draft_tokens")
-            asked = self.number("speculative_dflash_block_size") if asked is None else asked
+        asked = self.asked_block_size() if self.engine == "sglang" else None
         return asked if asked is not None or self.drafter is None else self.drafter.block_size
+
+    def asked_block_size(self) -> int | None:
+        """Tokens in a block as SGLang was asked for them. The nodes of a draft tree are no block: only its depth is."""
+        tokens, budget = self.number("speculative_num_draft_tokens"), self.tree_budget
+        if tokens is None or (budget is not None and tokens > budget):
+            return self.number("speculative_dflash_block_size")
+        return tokens
+
+    @property
+    def tree_budget(self) -> int | None:
+        """Draft nodes of a DDTree beside its root; forks name the argument as they like."""
+        args = [args for args in (self.resolved, self.given) if args is not None]
+        return next(
+            (
+                value
+                for each in args
+                for name, value in each.values
+                if "ddtree" in name.lower() and "budget" in name.lower() and type(value) is int and value > 0
+            ),
+            None,
+        )
 
     def target_layers(self) -> int | None:
         """Layers that a tap may name: a looped target counts each pass."""
@@ -182,42 +248,99 @@ def put_together(facts: Sequence[Fact]) -> tuple[Served, ...]:
         dict.fromkeys(
             [fact.value for fact in facts if isinstance(fact, Discovered) and fact.what == "gpu"]
             + [gpu for fact in facts if isinstance(fact, Reach) for gpu in fact.gpus]
+            + [fact.name for fact in facts if isinstance(fact, GpuSample | Gpu) and fact.name]
         )
     )
-    found = [_of_process(process, processes, facts, gpus) for process in processes]
-    if not processes:
+    collected = [fact for fact in facts if isinstance(fact, ServerArgs) and not fact.server]
+    starts = launches(collected) if not any(process.pid for process in processes) else ()
+    if len(starts) > 1:
+        found = _of_starts(starts, facts, gpus)
+    else:
+        found = [_of_process(process, processes, facts, gpus) for process in processes]
+    if len(starts) > 1 or not processes:
         args = [fact for fact in facts if isinstance(fact, ServerArgs)]
-        for name in dict.fromkeys(arg.server for arg in args):
+        if len(starts) == 1:
+            found.append(_of_args("", starts[0], facts, gpus))
+        for name in dict.fromkeys(arg.server for arg in args if arg.server):
             mine = [arg for arg in args if arg.server == name]
-            found.append(
-                Served(
-                    name=name,
-                    engine=mine[0].engine,
-                    version=next((arg.version for arg in mine if arg.version), ""),
-                    given=_whole(mine),
-                    elsewhere=_elsewhere(mine),
-                    resolved=next((arg for arg in mine if arg.resolved), None),
-                    drafter=_config(facts, "drafter", name),
-                    target=_config(facts, "target", name),
-                    gpus=gpus,
-                )
-            )
-    if not any(served.name == "" for served in found):
+            found.append(_of_args(name, mine, facts, gpus))
+    if not any(served.name == "" for served in found) and len(starts) < 2:
         drafter, target = _config(facts, "drafter", ""), _config(facts, "target", "")
         if drafter is not None or target is not None:
-            found.append(Served(drafter=drafter, target=target, version=_installed(facts), gpus=gpus))
+            found.append(
+                Served(drafter=drafter, target=target, version=_installed(facts, "sglang"), gpus=gpus)
+            )
     lines = tuple(fact for fact in facts if isinstance(fact, SourceHit))
-    points = tuple(fact for fact in facts if isinstance(fact, CommitPoint)) if len(found) == 1 else ()
-    return tuple(replace(served, source_lines=lines, points=points) for served in found)
+    if len(found) != 1:
+        return tuple(replace(served, source_lines=lines) for served in found)
+    points = tuple(fact for fact in facts if isinstance(fact, CommitPoint))
+    drafted = next(filter(_shows_drafts, facts), None)
+    slots = tuple(fact for fact in facts if isinstance(fact, LogEvent) and fact.kind == "slot_context")
+    return (replace(found[0], source_lines=lines, slots=slots, points=points, drafted=drafted),)
+
+
+def _shows_drafts(fact: Fact) -> bool:
+    """Whether something was drafted: counted in steps, or more than one token came out of one."""
+    if isinstance(fact, CommitPoint):
+        return bool(fact.drafted_steps)
+    return isinstance(fact, Acceptance) and bool(fact.steps or fact.rate)
+
+
+def _of_starts(
+    starts: Sequence[Sequence[ServerArgs]], facts: Sequence[Fact], gpus: tuple[str, ...]
+) -> list[Served]:
+    """Each start under a name, with the variables that are its own, and only with a drafter its config.
+
+    Variables of nobody knows which start come last, engine by engine.
+    """
+    collected = [fact for fact in facts if isinstance(fact, ServerProcess)]
+    owners = [owner(process, starts) for process in collected]
+    found = []
+    for number, start in enumerate(starts):
+        mine = [process for process, at in zip(collected, owners, strict=True) if at == number]
+        served = _of_args("", start, facts, gpus)
+        found.append(
+            replace(
+                served,
+                name=place(start),
+                process=_one(mine) if mine else None,
+                drafter=served.drafter if served.algorithm else None,
+            )
+        )
+    strays = [process for process, at in zip(collected, owners, strict=True) if at < 0]
+    for engine in dict.fromkeys(process.engine for process in strays):
+        same = [process for process in strays if process.engine == engine]
+        found.append(Served(name="one of the starts", engine=engine, process=_one(same), gpus=gpus))
+    return found
+
+
+def _of_args(name: str, mine: Sequence[ServerArgs], facts: Sequence[Fact], gpus: tuple[str, ...]) -> Served:
+    return Served(
+        name=name,
+        engine=mine[0].engine,
+        version=next((arg.version for arg in mine if arg.version), "")
+        or ("" if name else _installed(facts, mine[0].engine)),
+        given=_whole(mine),
+        elsewhere=_elsewhere(mine),
+        resolved=next((arg for arg in mine if arg.resolved), None),
+        drafter=_config(facts, "drafter", name),
+        target=_config(facts, "target", name),
+        gpus=gpus,
+    )
 
 
 def _processes(facts: Sequence[Fact]) -> list[ServerProcess]:
     """The processes; what was collected here and there of one that is not known, as one."""
     found = [fact for fact in facts if isinstance(fact, ServerProcess)]
     parts = [process for process in found if not process.pid]
-    if len(parts) < 2:
-        return found
-    one = replace(
+    return found if len(parts) < 2 else [*(process for process in found if process.pid), _one(parts)]
+
+
+def _one(parts: Sequence[ServerProcess]) -> ServerProcess:
+    """What was collected of one process, put together."""
+    if len(parts) == 1:
+        return parts[0]
+    return replace(
         parts[0],
         engine=next((part.engine for part in parts if part.engine), ""),
         argv=next((part.argv for part in parts if part.argv), ()),
@@ -225,7 +348,6 @@ def _processes(facts: Sequence[Fact]) -> list[ServerProcess]:
         environment_seen=any(part.environment_seen for part in parts),
         source=tuple(cite for part in parts for cite in part.source),
     )
-    return [*(process for process in found if process.pid), one]
 
 
 def _of_process(
@@ -241,10 +363,13 @@ def _of_process(
     args = [fact for fact in facts if isinstance(fact, ServerArgs) and belongs(fact)]
     states = [fact for fact in facts if isinstance(fact, ServerState) and belongs(fact)]
     resolved = next((arg for arg in args if arg.resolved), None)
-    told = [resolved.version if resolved else "", process.version, *(state.version for state in states)]
+    told = [resolved.version if resolved else "", process.version]
+    told += [state.version for state in states] + [arg.version for arg in args]
+    engine = process.engine or next((arg.engine for arg in args), "")
+    told += [] if process.pid else [_installed(facts, engine)]
     return Served(
         name=process.name,
-        engine=process.engine or next((arg.engine for arg in args), ""),
+        engine=engine,
         version=next((version for version in told if version), ""),
         process=process,
         given=_whole(args),
@@ -258,11 +383,13 @@ def _of_process(
 
 def _whole(args: Sequence[ServerArgs]) -> ServerArgs | None:
     """The command line, if an argument that is not on it was not given."""
-    return next((arg for arg in args if not arg.resolved and not arg.elsewhere), None)
+    return next((arg for arg in args if not arg.resolved and not arg.elsewhere and not arg.cut), None)
 
 
 def _elsewhere(args: Sequence[ServerArgs]) -> str:
-    return "" if any(arg.resolved for arg in args) else next((arg.elsewhere for arg in args), "")
+    if any(arg.resolved and not arg.cut for arg in args):
+        return ""
+    return next((arg.elsewhere or CUT * arg.cut for arg in args), "")
 
 
 def _config(facts: Sequence[Fact], role: str, server: str) -> ModelConfig | None:
@@ -271,9 +398,9 @@ def _config(facts: Sequence[Fact], role: str, server: str) -> ModelConfig | None
     )
 
 
-def _installed(facts: Sequence[Fact]) -> str:
-    """The version of the only SGLang installed; empty when there are several or none."""
-    versions = {f.version for f in facts if isinstance(f, SourcePackage) and f.engine == "sglang"}
+def _installed(facts: Sequence[Fact], engine: str) -> str:
+    """The version of the only such engine installed; empty when there are several or none."""
+    versions = {f.version for f in facts if isinstance(f, SourcePackage) and f.engine == engine}
     return versions.pop() if len(versions) == 1 else ""
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ddprobe.facts import LogEvent, ServerArgs
+from ddprobe.lints.lint import Judgement, Lint, fine
 from ddprobe.model import Cite, Fact
 
 
@@ -44,9 +45,38 @@ class Started:
     def number(self, event: LogEvent, name: str) -> int | None:
         """A value of an event if it is a whole number."""
         text = self.value(event, name)
-        return int(text) if text.isdigit() and len(text) < 16 else None
+        return int(text) if text.isdecimal() and len(text) < 16 else None
 
 
 def cites(events: Sequence[LogEvent]) -> tuple[Cite, ...]:
     """Where these events can be read."""
     return tuple(cite for event in events for cite in event.source)[:8]
+
+
+def seen(
+    id: str, text: str, *, source: str, aliases: tuple[str, ...] = ()
+) -> Callable[[Callable[[Started], Judgement | None]], Lint[Started]]:
+    """Turns a function that judges a start into a lint."""
+
+    def wrap(judge: Callable[[Started], Judgement | None]) -> Lint[Started]:
+        return Lint(id, text, source, "start-up log", lambda started: bool(started.events), judge, aliases)
+
+    return wrap
+
+
+def clean(started: Started, summary: str) -> Judgement | None:
+    """Content, where a whole start was read; else nothing can be said."""
+    if not started.whole:
+        return None
+    return fine(summary, cites(started.found("launched", "ready")))
+
+
+def lines(events: tuple[LogEvent, ...]) -> int:
+    return sum(event.count for event in events)
+
+
+def said(events: tuple[LogEvent, ...]) -> str:
+    """`3 lines; the first: Parameter … not found in params_dict`."""
+    count = lines(events)
+    told = "1 line" if count == 1 else f"{count} lines; the first"
+    return f"{told}: {events[0].text[:200]}"

@@ -10,9 +10,14 @@ from ddprobe.lints import (
     depth,
     drafting,
     environment,
+    gpu_clocks,
+    gpu_faults,
+    gpu_links,
+    gpu_memory,
     identities,
     kernels,
     launch,
+    layer_types,
     metrics,
     mtp,
     pairing,
@@ -20,11 +25,13 @@ from ddprobe.lints import (
     pooling,
     positions,
     rotation,
+    spans,
     startup,
     taps,
     weights,
     windows,
 )
+from ddprobe.lints.cards import Cards
 from ddprobe.lints.lint import Lint
 from ddprobe.lints.measured import Measured
 from ddprobe.lints.served import Served
@@ -37,6 +44,7 @@ LINTS: tuple[Lint[Served], ...] = tuple(
             for subject in (
                 taps,
                 pairing,
+                layer_types,
                 windows,
                 positions,
                 weights,
@@ -58,12 +66,20 @@ LINTS: tuple[Lint[Served], ...] = tuple(
 
 METRICS: tuple[Lint[Measured], ...] = (
     *metrics.LINTS,
-    *sorted((*identities.LINTS, *pooling.LINTS, *plausible.LINTS), key=lambda lint: lint.id),
+    *sorted((*identities.LINTS, *pooling.LINTS, *plausible.LINTS, *spans.LINTS), key=lambda lint: lint.id),
     *depth.LINTS,
 )
 """Those that judge what was measured."""
 STARTUP: tuple[Lint[Started], ...] = startup.LINTS
 """Those that judge what logs tell of a start; some see what a lint above concludes, and have its id."""
+
+CARDS: tuple[Lint[Cards], ...] = tuple(
+    sorted(
+        (lint for subject in (gpu_clocks, gpu_memory, gpu_faults, gpu_links) for lint in subject.LINTS),
+        key=lambda lint: lint.id,
+    )
+)
+"""Those that judge the GPUs of a host."""
 
 
 def describe() -> dict[str, str]:
@@ -73,7 +89,7 @@ def describe() -> dict[str, str]:
 
 def every() -> tuple[Lint[Any], ...]:
     """All of them, whatever they judge."""
-    others: tuple[Lint[Any], ...] = (*LINTS, *METRICS)
+    others: tuple[Lint[Any], ...] = (*LINTS, *METRICS, *CARDS)
     own = {lint.id for lint in others}
     return (*others, *(lint for lint in STARTUP if lint.id not in own))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from ddprobe.lints.lint import (
     Judgement,
+    NotKnown,
     blocks_on_sglang,
     drafter,
     fail,
     fine,
     lint,
     need,
+    parts,
     warn,
 )
 from ddprobe.lints.served import Served, beside_cite, config_cite
@@ -61,9 +63,9 @@ _FUSED = {
 )
 def heads(served: Served) -> Judgement | None:
     config = drafter(served)
-    if served.switched_on("enable_dp_attention") or (served.number("attn_cp_size") or 1) > 1:
+    if served.switched_on("enable_dp_attention") or parts(served, "attn_cp_size") > 1:
         return None
-    tp = served.number("tp_size") or 1
+    tp = parts(served, "tp_size")
     query = need(config.num_attention_heads, "the drafter's num_attention_heads")
     keys = config.num_key_value_heads or query
     cites = (*config_cite(config, "num_attention_heads", "num_key_value_heads"), *served.arg_cite("tp_size"))
@@ -81,9 +83,9 @@ def heads(served: Served) -> Judgement | None:
 
 def _divide(query: int, keys: int, tp: int) -> bool:
     """Each GPU gets whole query heads, and whole key/value heads or a copy of one."""
-    if query < 1 or keys < 1 or tp < 1:
+    if min(query, keys) < 1:
         return False
-    return query % tp == 0 and (keys % tp == 0 if keys >= tp else tp % keys == 0)
+    return query % tp == 0 and max(keys, tp) % min(keys, tp) == 0
 
 
 @lint(
@@ -108,6 +110,10 @@ def quantization(served: Served) -> Judgement:
         return fine(f"--speculative-draft-model-quantization {own} is explicit", cites)
     if config.quantization:
         return fine(f"the drafter is quantised itself ({config.quantization})", cites)
+    if served.untold("speculative_draft_model_quantization"):
+        raise NotKnown(
+            "the server's speculative_draft_model_quantization: its arguments are cut off before it"
+        )
     advice = "add --speculative-draft-model-quantization unquant; dropping it undoes that"
     if method in _ONLINE:
         return warn(

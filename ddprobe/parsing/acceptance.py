@@ -28,12 +28,24 @@ OF_TIMINGS = "steps = output tokens - 1 - accepted, if every step had a draft"
 
 Number = TypeVar("Number", int, float)
 MOST = 2**53
-"""No count is larger, and no length."""
+"""No count is larger."""
+SHORTEST, LONGEST = 0.98, 1025.0
+"""Tokens that one verify step commits, the bonus token and rounding included: no engine drafts a thousand."""
 
 
 def possible(number: Number | None) -> Number | None:
     """The number, if it can be a count or a figure at all: not negative, not beyond all bounds, no NaN."""
     return number if number is not None and 0 <= number <= MOST else None
+
+
+def length(number: float | None) -> float | None:
+    """The number, if a step can have committed so many tokens: its bonus token at least, rounding allowed for."""
+    return number if number is not None and SHORTEST <= number <= LONGEST else None
+
+
+def share(number: float | None) -> float | None:
+    """The number, if it can be a share of the drafts, rounding allowed for."""
+    return number if number is not None and 0 <= number <= 1.005 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +102,10 @@ def from_histogram(histogram: Sequence[int], draft_tokens: int | None = None) ->
     )
 
 
-def from_length(length: float, draft_tokens: int | None = None, steps: int | None = None) -> Canonical:
+def from_length(mean: float, draft_tokens: int | None = None, steps: int | None = None) -> Canonical:
     """A mean length with the bonus token in it."""
-    known, draft_tokens = possible(length), possible(draft_tokens)
-    rate = (length - 1) / draft_tokens if draft_tokens and known is not None else None
+    known, draft_tokens = length(mean), possible(draft_tokens)
+    rate = (mean - 1) / draft_tokens if draft_tokens and known is not None else None
     return Canonical(
         definition=OF_LENGTH,
         commit=known,
@@ -105,7 +117,7 @@ def from_length(length: float, draft_tokens: int | None = None, steps: int | Non
 
 def from_rate(rate: float, drafts_per_step: float | None = None, steps: int | None = None) -> Canonical:
     """A share of the drafts; `drafts_per_step` is K, or its mean where drafts differ in length."""
-    known, drafts_per_step = possible(rate), possible(drafts_per_step)
+    known, drafts_per_step = share(rate), possible(drafts_per_step)
     whole = drafts_per_step is not None and drafts_per_step == int(drafts_per_step)
     return Canonical(
         definition=OF_RATE,

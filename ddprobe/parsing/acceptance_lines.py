@@ -1,4 +1,4 @@
-"""Reads what vLLM, llama.cpp and DDTree forks log of their acceptance.
+"""Reads what vLLM, llama.cpp and DDTree forks log of their acceptance, and SGLang beside its decode lines.
 
 SpecDecoding metrics: Mean acceptance length: 3.79, Accepted throughput: 19.80 tokens/s, Drafted throughput: 35.50
 tokens/s, Accepted: 198 tokens, Drafted: 355 tokens, Per-position acceptance rate: 0.930, 0.930, 0.930, 0.000,
@@ -8,6 +8,8 @@ slot print_timing: id  0 | task 1 | draft acceptance = 0.56790 (   46 accepted /
 
 DFLASH_DDTREE verify completed. commit_lens=[3, 1]
 avg_commit_len=1.00 avg_accepted_depth=3.00
+
+avg_spec_accept_length=2.075862068965517        SGLang's lifetime mean, when its accept threshold is set anew
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ _LLAMA = re.compile(
 )
 _TASK = re.compile(r"\bid +(\d{1,9}) \| task (-?\d{1,12}) \|")
 _SPEED = re.compile(rf"(?<!prompt )eval time = .{{0,120}}?{_N} tokens per second")
+_EVALUATED = re.compile(r"eval time = {1,12}[\d.]{1,15} ms / {1,8}(\d{1,9}) (?:tokens|runs)")
 _RELEASED = re.compile(r"release: .{0,120}?n_tokens = (\d{1,9})")
 _CLOCK = re.compile(r"(?<![\d.])(\d{1,6})\.(\d\d)\.(\d{3})\.(\d{3}) [A-Z] ", re.ASCII)
 _LISTED = re.compile(r"commit_lens=(?:tensor\()?\[([\d, ]{1,4000})\]")
 _COMMIT = re.compile(rf"\bavg_commit_len\"?\s?[=:]\s?{_N}")
+_LIFETIME = re.compile(r"\bavg_spec_accept_length=(\d{1,6}(?:\.\d{1,17})?)(?![\w.])")
 _DEPTH = re.compile(rf"\bavg_accepted_depth\"?\s?[=:]\s?{_N}")
 
 
@@ -129,6 +133,12 @@ def llamacpp_speed(line: str) -> float | None:
     return float(found[1]) if found else None
 
 
+def llamacpp_tokens(line: str) -> int | None:
+    """Tokens of an `eval time = …` or `prompt eval time = …` line; None when it is none."""
+    found = _EVALUATED.search(line)
+    return int(found[1]) if found else None
+
+
 def llamacpp_context(line: str) -> int | None:
     """Tokens in a slot's context when a request ended: `release: … n_tokens = 325`; None when the line is no such."""
     found = _RELEASED.search(line)
@@ -156,6 +166,11 @@ def tree_line(line: str) -> TreeLine | None:
         commit=float(commit[1]) if commit else None,
         depth=float(depth[1]) if depth else None,
     )
+
+
+def lifetimes(text: str) -> tuple[float, ...]:
+    """The lifetime means that SGLang logs, in their order."""
+    return tuple(float(found) for found in _LIFETIME.findall(text))
 
 
 def _shares(text: str) -> tuple[float, ...]:

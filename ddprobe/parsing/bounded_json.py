@@ -17,12 +17,13 @@ def loads(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] |
     except RecursionError:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
     # Where so few brackets stand, nothing can be too deep; this spares nearly every value the walk.
-    if text.count("[") + text.count("{") > MAX_DEPTH and _too_deep(value):
+    if text.count("[") + text.count("{") > MAX_DEPTH and too_deep(value):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     return value
 
 
-def _too_deep(value: Any) -> bool:
+def too_deep(value: Any) -> bool:
+    """Whether it is nested deeper than is read."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [

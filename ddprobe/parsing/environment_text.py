@@ -18,6 +18,8 @@ _ASSIGNMENT = re.compile(
     r"\s*(?:-\s+)?(?:export\s+|declare\s+-x\s+|setenv\s+|ENV\s+)?([A-Za-z_]\w*)=(.*)\Z", re.DOTALL
 )
 _UNIT = re.compile(r"\s*Environment=(.+)\Z")
+_SHORT = re.compile(r"-e[A-Z_]\w*=")
+"""Docker's `-eNAME=value`."""
 _MOST = 4096
 _NAMES = frozenset({"PATH", "HOME", "PWD"})
 
@@ -57,6 +59,8 @@ def assignment(entry: str, literal: bool = False) -> dict[str, str]:
     if not found:
         return {}
     value = found.group(2)
+    if not literal and value.endswith("\\"):
+        value = value[:-1].rstrip()  # what it is set for follows on the next line
     bare = value.strip()
     if not literal and len(bare) > 1 and bare[0] in "'\"" and bare[-1] == bare[0]:
         value = bare[1:-1]
@@ -68,6 +72,7 @@ def leading(words: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         text = word.partition("=")[2] if word.startswith(("--env=", "-e=")) else word
+        text = text[2:] if _SHORT.match(text) else text
         if not text.startswith("-"):
             found.update(assignment(text, literal=True))
     return found

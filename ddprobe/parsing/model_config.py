@@ -37,6 +37,10 @@ _MAX_NOTES = 24
 _OWN_SECTIONS = ("dflash_config", "dspark_config", "eagle_config", "speculators_config")
 _IGNORED = ("ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers")
 _NEXTN = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", "n_predict")
+_EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
+_CHOSEN = ("num_experts_per_tok", "moe_topk", "num_experts_per_token")
+_WIDTHS = (("fp8", 8.0), ("int8", 8.0), ("fp4", 4.0), ("int4", 4.0))
+"""Widths that a method's name tells."""
 _EXTRA = (
     "sample_from_anchor",
     "sliding_window_non_causal",
@@ -146,6 +150,12 @@ class _Reader(Fields):
             "dtype": dtype.removeprefix("torch.")[:40] if isinstance(dtype, str) else "",
             "quantization": self._quantization(),
             "quantization_ignore": self._quantization_ignore(),
+            "quantization_bits": self._quantization_bits(),
+            "n_routed_experts": self._first("n_routed_experts", _EXPERTS),
+            "num_experts_per_tok": self._first("num_experts_per_tok", _CHOSEN),
+            "n_shared_experts": self.integer("n_shared_experts"),
+            "moe_intermediate_size": self.integer("moe_intermediate_size"),
+            "first_k_dense_replace": self.integer("first_k_dense_replace"),
             "nextn_layers": self._nextn_layers(),
             "tie_word_embeddings": self.boolean("tie_word_embeddings"),
             **{name: self.integer(name) for name in integers},
@@ -183,9 +193,34 @@ class _Reader(Fields):
                         return self.texts([str(each) for each in found[name]], f"{path}.{name}")
         return None
 
+    def _quantization_bits(self) -> float | None:
+        """Bits of one quantised weight, by number or by the name of the method."""
+        for scope in (self.top, self.model):
+            section, _ = self.section(scope, "quantization_config")
+            groups = section.get("config_groups")
+            weights = [
+                group["weights"]
+                for group in (groups.values() if isinstance(groups, Mapping) else ())
+                if isinstance(group, Mapping) and isinstance(group.get("weights"), Mapping)
+            ]
+            told = [section.get("bits"), section.get("w_bit"), *(each.get("num_bits") for each in weights)]
+            known = [
+                bits
+                for bits in told
+                if isinstance(bits, int) and not isinstance(bits, bool) and 0 < bits <= 32
+            ]
+            if known:
+                return float(known[0])
+        method = self._quantization().lower()
+        return next((bits for name, bits in _WIDTHS if name in method), None)
+
     def _nextn_layers(self) -> int | None:
-        for name in _NEXTN:
-            value, path = self.find("nextn_layers", name)
+        return self._first("nextn_layers", _NEXTN)
+
+    def _first(self, field: str, names: tuple[str, ...]) -> int | None:
+        """The first of these names that is there."""
+        for name in names:
+            value, path = self.find(field, name)
             if value is not None:
                 return self.as_int(value, path)
         return None

@@ -4,7 +4,8 @@
     → {"model_path": "/m", "tp_size": 8, "mode": "null", "dtype": "torch.bfloat16", "sizes": [1, 2]}
 
 Nothing is evaluated. An object with named fields becomes a dictionary; what is no literal stays text. A text that ends
-in the middle gives what stands before its end.
+in the middle gives what stands before its end: of a dictionary or object within another what was read of it, for it is
+set. `...`, `[truncated]` or the like in the place of an item says that some were left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _SPACE = re.compile(r"\s*")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _INTEGER = re.compile(r"[+-]?\d{1,18}\Z")
 _FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?\Z")
+_DOTS = ("...", "…")
 _WORDS: dict[str, Any] = {"None": None, "True": True, "False": False}
 
 
@@ -47,7 +49,7 @@ def read(text: str, at: int = 0) -> Read:
         value = reader.value(0)
     except _Cut:
         return Read(reader.saved, False)
-    return Read(value, True)
+    return Read(value, not reader.left_out)
 
 
 def fields(text: str, at: int = 0) -> Read:
@@ -59,7 +61,7 @@ def fields(text: str, at: int = 0) -> Read:
         reader.items("", found, [], 0)
     except _Cut:
         return Read(found, False)
-    return Read(found, True)
+    return Read(found, not reader.left_out)
 
 
 class _Reader:
@@ -67,6 +69,10 @@ class _Reader:
         self.text, self.at = text, at
         self.saved: Any = None
         """The outermost container: it holds what was read before the text ended."""
+        self.left_out = False
+        """Whoever pasted it put something else for some items."""
+        self._inner: dict[str, Any] | None = None
+        """Of the value of the outermost container's field that is being read: its own fields."""
 
     def value(self, depth: int, pattern: re.Pattern[str] = _BARE) -> Any:
         self._space()
@@ -113,33 +119,59 @@ class _Reader:
             mark = self.text[self.at : self.at + 1]
             if mark == "=" or (mark == ":" and closing == "}"):
                 self.at += 1
-                named[str(first)] = self.value(depth + 1)
-                # A number that the end of the text may have cut is not known.
-                if self.at >= len(self.text) and closing:
-                    del named[str(first)]
-                    raise _Cut
+                self._field(str(first), named, closing, depth)
+            elif isinstance(first, str) and first.endswith(_DOTS):
+                self.left_out = True
             else:
                 plain.append(first)
+
+    def _field(self, name: str, named: dict[str, Any], closing: str, depth: int) -> None:
+        if depth == 0:
+            self._inner = None
+        try:
+            value = self.value(depth + 1)
+        except _Cut:
+            if depth == 0 and self._inner is not None:
+                named[name] = self._inner
+            raise
+        # A number that the end of the text may have cut is not known, nor is one with dots behind it.
+        if self.at >= len(self.text) and closing:
+            raise _Cut
+        if isinstance(value, str) and value.endswith(_DOTS) and self.text[self.at - 1] not in "'\"":
+            self.left_out = True
+            return
+        named[name] = value
 
     def _container(self, opening: str, depth: int) -> Any:
         named: dict[str, Any] = {}
         plain: list[Any] = []
-        if self.saved is None:
-            self.saved = named if opening == "{" else plain
+        self._begin(named if opening == "{" else plain, depth)
         self.items(_CLOSING[opening], named, plain, depth)
         if opening == "{":
+            self._mixed(named, plain, depth)
             return named if named or not plain else plain
         return plain
 
     def _call(self, depth: int) -> Any:
         named: dict[str, Any] = {}
         plain: list[Any] = []
-        if self.saved is None:
-            self.saved = named
+        self._begin(named, depth)
         self.items(")", named, plain, depth)
+        self._mixed(named, plain, depth)
         if named:
             return named
         return plain[0] if len(plain) == 1 else plain
+
+    def _begin(self, container: Any, depth: int) -> None:
+        if self.saved is None:
+            self.saved = container
+        elif depth == 1 and isinstance(container, dict):
+            self._inner = container
+
+    def _mixed(self, named: dict[str, Any], plain: list[Any], depth: int) -> None:
+        """Among fields with names nothing stands without one, unless in the place of some."""
+        if depth == 0 and named and plain:
+            self.left_out = True
 
     def _space(self) -> None:
         space = _SPACE.match(self.text, self.at)

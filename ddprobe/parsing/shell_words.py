@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 
 _OPERATORS = frozenset("|&;<>")
@@ -62,6 +63,15 @@ def commands(line: str) -> tuple[tuple[str, ...], ...]:
     if words:
         found.append(tuple(words))
     return tuple(found)
+
+
+def unclosed(line: str) -> bool:
+    """Whether a quote in it is never closed: the line ends too early."""
+    try:
+        shlex.split(line[:LONGEST])
+    except ValueError:
+        return True
+    return False
 
 
 def _word(line: str, at: int, end: int) -> tuple[str, int]:

@@ -77,6 +77,20 @@ CATALOGUE: tuple[_Row, ...] = (
         r"Added \w+ mask token to tokenizer\. token=(?P<token>.*?), mask_token_id=(?P<mask_token_id>\d+)",
     ),
     _row("max_model_len", "Using max model len", r"Using max model len (?P<length>\d+)"),
+    # llama.cpp: of a model and its context, and of what one request may have
+    _row(
+        "context",
+        "n_ctx_train (",
+        r"n_ctx(?:_per|_pre)?(?:_seq)? \((?P<length>\d{1,15})\) [<>]=? n_ctx_train \((?P<trained>\d{1,15})\)",
+    ),
+    _row("slot_context", "n_ctx_slot = ", r"(?:n_slots = (?P<slots>\d{1,6}), |new slot,? )n_ctx_slot = (?P<length>\d{1,15})"),
+    _row("slot_context", "new slot, n_ctx = ", r"new slot, n_ctx = (?P<length>\d{1,15})"),
+    _row(
+        "context_capped",
+        "exceeds the training context",
+        r"slot context \((?P<asked>\d{1,15})\) exceeds the training context of the model \((?P<trained>\d{1,15})\) - capping",
+    ),
+    _row("batch", "n_batch ", r"llama_\w+: n_batch\s+= (?P<tokens>\d{1,15})"),
     _row("requests_reset", "Max running requests is reset", r"Max running requests is reset to (?P<requests>\d+)"),
     # --- what it complains of
     _row(

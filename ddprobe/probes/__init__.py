@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from ddprobe.errors import UsageError
-from ddprobe.model import Help, Probe
+from ddprobe.model import Help, Listed, Probe
 
 FAMILIES = ("host", "gpu", "engine", "source", "draft")
 
@@ -52,6 +52,8 @@ class Setting:
     type: Any
     default: Any
     help: str
+    listed: bool = False
+    """A text of several values separated by commas."""
 
 
 def settings(probe: type[Probe]) -> tuple[Setting, ...]:
@@ -59,9 +61,10 @@ def settings(probe: type[Probe]) -> tuple[Setting, ...]:
     hints = get_type_hints(probe, include_extras=True)
     found = []
     for field in fields(probe):
-        hint, text = hints[field.name], ""
+        hint, text, listed = hints[field.name], "", False
         if get_origin(hint) is Annotated:
             hint, *extras = get_args(hint)
             text = next((extra.text for extra in extras if isinstance(extra, Help)), "")
-        found.append(Setting(field.name, hint, field.default, text))
+            listed = any(isinstance(extra, Listed) for extra in extras)
+        found.append(Setting(field.name, hint, field.default, text, listed))
     return tuple(found)

@@ -86,7 +86,7 @@ class Redactor:
                 body=self.data(result.body, cut=result.truncated or result.timed_out or bool(result.failure)),
                 failure=self.text(result.failure),
             )
-        cut = result.truncated or result.exit_code is None
+        cut = result.truncated or result.stopped or result.exit_code is None
         return dataclasses.replace(
             result,
             question=self._command(result.question),

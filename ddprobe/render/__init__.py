@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from ddprobe import reportjson
 from ddprobe.blocks import Block, Code, Pairs, Paragraph
 from ddprobe.facts.files import AGAIN, FILES
-from ddprobe.model import COLLECTED, Fact, Finding, Hypothesis, Outcome, Report, StepRecord, Verdict
+from ddprobe.model import (
+    COLLECTED,
+    Fact,
+    Finding,
+    HostRecord,
+    Hypothesis,
+    LedgerLine,
+    Outcome,
+    Report,
+    StepRecord,
+    Verdict,
+)
 from ddprobe.render import evidencefiles
 from ddprobe.verdicts import words
 
@@ -42,6 +53,16 @@ def line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+LONG = 240
+
+
+def gist(text: str) -> str:
+    """The text on one line; of a long one its first sentence, marked as cut."""
+    whole = line(text)
+    first, more, _ = whole.partition(". ")
+    return f"{first} …" if more and len(whole) > LONG else whole
+
+
 def _mark(found: re.Match[str]) -> str:
     code = ord(found.group())
     if code < 0x20:
@@ -63,6 +84,9 @@ class StepView:
     blocks: tuple[Block, ...]
     troubles: tuple[tuple[str, str, tuple[str, ...]], ...]
     """(host, status, reasons) of each host on which it is not `done`."""
+    probe: str = ""
+    files: tuple[str, ...] = ()
+    """The first file of its evidence, host by host."""
 
 
 def steps(report: Report) -> tuple[StepView, ...]:
@@ -74,12 +98,20 @@ def steps(report: Report) -> tuple[StepView, ...]:
         if step.status == "not_run" and step.host in unreachable:
             continue
         shown = blocks(step)
+        if step.probe == FILES and not shown:
+            continue
         reasons = tuple(r for r in step.reasons if (step.host, step.id, r) not in said)
         troubles = () if step.status == "done" else ((step.host, step.status.replace("_", " "), reasons),)
         alike = views.setdefault(step.id, {})
-        other = alike.get(shown) or StepView(id=step.id, hosts=(), blocks=shown, troubles=())
+        other = alike.get(shown) or StepView(
+            id=step.id, hosts=(), blocks=shown, troubles=(), probe=step.probe
+        )
+        files = tuple(path for artefact in step.artefacts for _, path in artefact.files)[:1]
         alike[shown] = dataclasses.replace(
-            other, hosts=(*other.hosts, step.host), troubles=other.troubles + troubles
+            other,
+            hosts=(*other.hosts, step.host),
+            troubles=other.troubles + troubles,
+            files=other.files + files,
         )
     return tuple(view for alike in views.values() for view in alike.values())
 
@@ -88,7 +120,8 @@ def blocks(step: StepRecord) -> tuple[Block, ...]:
     """What the step's probe shows of its facts. A fact or probe that this version does not know is shown plainly."""
     known = tuple(fact for fact in step.facts if not isinstance(fact, reportjson.ForeignFact))
     foreign = tuple(fact for fact in step.facts if isinstance(fact, reportjson.ForeignFact))
-    if not step.probe or step.status == "not_run":
+    never = step.status == "incomplete" and not (step.started or step.facts or step.artefacts)
+    if not step.probe or step.status in ("not_run", "skipped") or never:
         return ()
     if step.probe in (FILES, AGAIN):
         return tuple(evidencefiles.blocks(known))
@@ -121,12 +154,14 @@ class FindingView:
 
     finding: Finding
     hosts: tuple[str, ...]
+    likewise: tuple[Finding, ...] = ()
+    """The same fault of the same thing as other steps saw it: with their own numbers, and the same advice."""
 
 
 def findings(report: Report) -> tuple[FindingView, ...]:
     """Findings, the worst first; the same one on several hosts, or in several steps, is one."""
     folded: dict[Finding, list[Finding]] = {}
-    for finding in report.findings:
+    for finding in _weighed(report.findings):
         subject = "" if finding.subject == finding.host else finding.subject
         key = dataclasses.replace(finding, subject=subject, host="", step="", cites=())
         folded.setdefault(key, []).append(finding)
@@ -135,7 +170,44 @@ def findings(report: Report) -> tuple[FindingView, ...]:
         hosts = tuple(dict.fromkeys(finding.host for finding in alike))
         first = alike[0] if key.subject else dataclasses.replace(alike[0], subject=together(hosts))
         views.append(FindingView(first, hosts))
-    return tuple(sorted(views, key=lambda view: ORDER.index(view.finding.outcome)))
+    return tuple(sorted(_likened(views), key=lambda view: ORDER.index(view.finding.outcome)))
+
+
+def _weighed(found: Sequence[Finding]) -> list[Finding]:
+    """Without the warnings of what another step calls a failure: one that knows less judges milder."""
+    failed: dict[tuple[str, str, str], set[str]] = {}
+    for finding in found:
+        if finding.outcome is Outcome.FAIL:
+            failed.setdefault((finding.id, finding.subject, finding.host), set()).add(finding.step)
+
+    def outweighed(finding: Finding) -> bool:
+        steps = failed.get((finding.id, finding.subject, finding.host), set())
+        return finding.outcome is Outcome.WARN and bool(steps) and finding.step not in steps
+
+    return [finding for finding in found if not outweighed(finding)]
+
+
+def _likened(views: Sequence[FindingView]) -> list[FindingView]:
+    """Those with an advice that several steps give of one thing as one; of a step that says two such, each stays."""
+    groups: dict[tuple[str, str, str, Outcome, tuple[str, ...]], list[FindingView]] = {}
+    for view in views:
+        one = view.finding
+        groups.setdefault((one.id, one.subject, one.advice, one.outcome, view.hosts), []).append(view)
+    likened: list[FindingView] = []
+    for (_, _, advice, outcome, _), alike in groups.items():
+        steps = {view.finding.step for view in alike}
+        if advice and outcome not in (Outcome.PASS, Outcome.SKIP) and len(steps) == len(alike):
+            others = tuple(view.finding for view in alike[1:])
+            likened.append(dataclasses.replace(alike[0], likewise=others))
+        else:
+            likened += alike
+    return likened
+
+
+def likewise(view: FindingView) -> str:
+    """`likewise in step-time`; nothing where no other step says it."""
+    steps = [line(other.step) for other in view.likewise]
+    return f"likewise in {together(steps)}" if steps else ""
 
 
 def is_said_above(view: FindingView, above: Sequence[StepView]) -> bool:
@@ -174,6 +246,11 @@ def verdict_title(verdict: Verdict) -> str:
     return line(f"{verdict.name} ({verdict.kind})" if verdict.kind else verdict.name)
 
 
+def confidence(verdict: Verdict, before: str) -> str:
+    """` · high confidence`, with what stands before it; nothing of a verdict that leaves it open."""
+    return "" if verdict.outcome is Outcome.UNKNOWN else f"{before}{line(verdict.confidence)} confidence"
+
+
 def verdict_meaning(verdict: Verdict) -> str:
     """What it comes to, in one sentence; nothing of a verdict of a later version."""
     return words.meaning(verdict.name, verdict.kind)
@@ -200,6 +277,16 @@ def causes(sentences: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(line(one).partition(": ")[0] for one in sentences))
 
 
+# --- hosts -------------------------------------------------------------------------------------------------
+
+_TWICE = re.compile(r"(\S+): (?=\1:\d+: )")
+
+
+def host_error(host: HostRecord) -> str:
+    """Why the host could not be used, on one line, without its name before it, or its address twice."""
+    return _TWICE.sub("", line(host.error.removeprefix(f"{host.name}: ")), count=1)
+
+
 # --- hypotheses ------------------------------------------------------------------------------------------------
 
 STATUSES = ("supported", "refuted", "untested")
@@ -215,6 +302,16 @@ def ledgers(report: Report) -> tuple[tuple[str, tuple[Hypothesis, ...]], ...]:
 
 def _status_rank(one: Hypothesis) -> int:
     return STATUSES.index(one.status) if one.status in STATUSES else len(STATUSES)
+
+
+def counted(one: LedgerLine) -> str:
+    """`supported on 3 (gpu1, gpu2, gpu3), untested on 61`: who supports or refutes it is named."""
+    parts = [
+        f"supported on {len(one.supported)} ({line(together(one.supported))})" if one.supported else "",
+        f"refuted on {len(one.refuted)} ({line(together(one.refuted))})" if one.refuted else "",
+        f"untested on {len(one.untested)}" if one.untested else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 # --- the run in words --------------------------------------------------------------------------------------
@@ -248,12 +345,21 @@ def closing(report: Report) -> str:
     collected = [host.name for host in report.hosts] == [COLLECTED]
     parts = [
         "" if collected else hosts if reached == len(report.hosts) else f"{reached} of {hosts}",
-        count(len(report.steps), "file" if collected else "step"),
+        count(evidencefiles.given(report.steps), "file") if collected else _steps_told(report.steps),
         tally(findings(report)),
         duration(report.seconds),
         f"{count(report.redactions, 'secret')} masked" if report.redactions else "",
     ]
     return " · ".join(part for part in parts if part)
+
+
+def _steps_told(steps: Sequence[StepRecord]) -> str:
+    """`6 steps (1 skipped, 4 kept from 20261201T014437Z-triage)`."""
+    skipped = sum(step.status == "skipped" for step in steps)
+    kept = [step.kept_from for step in steps if step.kept_from]
+    parts = [f"{skipped} skipped"] if skipped else []
+    parts += [f"{kept.count(name)} kept from {line(name)}" for name in dict.fromkeys(kept)]
+    return count(len(steps), "step") + (f" ({', '.join(parts)})" if parts else "")
 
 
 def verdict_word(report: Report) -> str:

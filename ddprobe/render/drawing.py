@@ -37,7 +37,10 @@ MARKS = {
     Outcome.PASS: ("✓", "green"),
 }
 """The sign and the style of each outcome."""
-_NUMBER = re.compile(r"[-+±]?\d[\d,_]*(?:\.\d+)?(?: ?[%A-Za-zµ/]{1,6})?\Z|[-–—]?\Z")
+_BROKEN = re.compile(r"([–-])\n")
+_DIGITS = r"\d[\d,_]*(?:\.\d+)?"
+_NUMBER = re.compile(rf"[-+±≥]?{_DIGITS}(?:–{_DIGITS})?(?: ±{_DIGITS})?(?: ?[%A-Za-zµ/]{{1,6}})?\Z|[-–—]?\Z")
+"""A number, a range or a value with its interval, and its unit; or the dash for one that is unknown."""
 
 # What stands for our marks where the encoding has none of them: a lone ? would mean "unknown".
 _PLAIN_MARKS = dict(zip("─│✓✗·▸⋮—–×≠", "-|+x->:--x#", strict=True)) | {
@@ -187,8 +190,13 @@ def _table(console: Console, table: Table) -> None:
     if table.caption:
         say(console, table.caption, "dim")
     if spared:
-        names = ", ".join(render.line(table.columns[number]) for number in sorted(spared))
+        names = ", ".join(_on_one_line(table.columns[number]) for number in sorted(spared))
         say(console, f"Left out for want of width: {names}.", "dim")
+
+
+def _on_one_line(name: str) -> str:
+    """A column's name that was broken to be narrow, as it is said: `lowest–highest`, `break-even`."""
+    return render.line(_BROKEN.sub(r"\1", name))
 
 
 def _spared(spare: tuple[int, ...], natural: list[int], room: int) -> set[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ddprobe.blocks import Block, Heading, Paragraph, Table
 from ddprobe.facts import (
     Acceptance,
+    Claim,
     CommitPoint,
     DecodeSeries,
     EvidenceFile,
@@ -17,10 +18,12 @@ from ddprobe.facts import (
     ServerArgs,
 )
 from ddprobe.facts.files import FILES
+from ddprobe.facts.logs import GIVEN
 from ddprobe.model import KIB, MIB, Fact, StepRecord
 
 TITLE = "files"
 MOST_LOGS = 4
+FEW = 5
 MOST = 40
 """Files and changes that are listed; the report holds them all."""
 
@@ -45,10 +48,20 @@ def folded(steps: Iterable[StepRecord]) -> Iterator[StepRecord]:
     yield from others
 
 
+def given(steps: Iterable[StepRecord]) -> int:
+    """How many files there were; a folder without any is none."""
+    return sum(step.status != "done" or any(map(_held, step.facts)) for step in steps)
+
+
+def _held(fact: Fact) -> bool:
+    return not isinstance(fact, EvidenceFile) or bool(fact.size or fact.sha256)
+
+
 def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
     """The files, what their facts are, and how an old report fared."""
     files = [fact for fact in facts if isinstance(fact, EvidenceFile)]
-    if files:
+    # Where nothing is recognised, the verdict says of each of a few files why: a table would say it again.
+    if len(files) > FEW or any(file.recognised for file in files):
         yield _table(files)
         yield from _contents(facts)
     for fact in facts:
@@ -60,13 +73,16 @@ def _table(files: Sequence[EvidenceFile]) -> Table:
     rows = tuple((file.name, _what(file), _size(file)) for file in files[:MOST])
     unknown = tuple(number for number, file in enumerate(files[:MOST]) if not file.recognised or file.trouble)
     more = f"{len(files) - MOST} more are in the report. " if len(files) > MOST else ""
-    cut = any(not file.kept and file.sha256 and not file.trouble for file in files)
+    streamed = [file for file in files if not file.kept and not file.same_as]
+    cut = any(file.sha256 and not file.trouble for file in streamed)
     note = "Of large logs only the lines beside the decode log are kept." if cut else ""
     return Table(("file", "recognised as", "size"), rows, caption=f"{more}{note}".strip(), emphasis=unknown)
 
 
 def _what(file: EvidenceFile) -> str:
     told = "\n".join(file.recognised)
+    if not file.size and file.sha256:
+        return told or "nothing: it is empty"
     trouble = f"not read: {file.trouble}" if not file.sha256 else f"not whole: {file.trouble}"
     if file.trouble:
         return f"{told}\n{trouble}".strip()
@@ -88,7 +104,17 @@ def _contents(facts: Sequence[Fact]) -> Iterator[Block]:
         told = [f for f in configs.merge(facts) if not isinstance(f, EvidenceFile)]
         yield from DraftConfig().show(told)
     yield from _logs(facts)
-    if any(isinstance(fact, CommitPoint) for fact in facts):
+    yield from _points(facts)
+
+
+def _points(facts: Sequence[Fact]) -> Iterator[Block]:
+    """What was measured by context, as the probe shows it that measures so."""
+    purposes = {fact.purpose for fact in facts if isinstance(fact, CommitPoint)}
+    if "step-time" in purposes:
+        from ddprobe.probes.draft.step_time import DraftStepTime
+
+        yield from DraftStepTime().show(facts)
+    if purposes - {"step-time", "step-time again", "plain", "plain again"}:
         from ddprobe.probes.draft.commit import DraftCommit
 
         yield from DraftCommit().show(facts)
@@ -99,14 +125,20 @@ def _logs(facts: Sequence[Fact]) -> Iterator[Block]:
     told: list[list[Fact]] = []
     for fact in facts:
         if isinstance(fact, EvidenceFile):
-            told.append([LogFile(path=fact.name, origin="given", size=fact.size)])
-        elif told and isinstance(fact, (LogEvent, DecodeSeries, Acceptance)):
+            told.append([LogFile(path=fact.name, origin=GIVEN, size=fact.size)])
+        elif told and (isinstance(fact, (LogEvent, DecodeSeries, Acceptance)) or _of_a_log(fact)):
             told[-1].append(fact)
     logs = [own for own in told if any(isinstance(fact, (LogEvent, DecodeSeries)) for fact in own)]
     if logs:
         from ddprobe.probes.engine.logs import EngineLogs
 
         yield from EngineLogs().show([fact for own in logs[:MOST_LOGS] for fact in own])
+
+
+def _of_a_log(fact: Fact) -> bool:
+    from ddprobe.evidence import decode_logs
+
+    return isinstance(fact, Claim) and fact.origin.startswith(decode_logs.ORIGIN)
 
 
 def _rejudged(fact: Rejudged) -> Iterator[Block]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from ddprobe import render
 from ddprobe.blocks import Block, Code, Heading, Pairs, Paragraph, Plot, Table
-from ddprobe.model import Cite, Finding, HostRecord, Outcome, Report, Verdict
-from ddprobe.render import plotting
+from ddprobe.model import Cite, HostRecord, Outcome, Report, Verdict, summed
+from ddprobe.render import FindingView, plotting
 
 PLOT_WIDTH = 76
 MOST_PLACES = 6
@@ -59,7 +59,7 @@ def _verdict(verdict: Verdict, several: bool) -> Iterator[str]:
     yield f"## Verdict{where}: {escape(render.verdict_title(verdict))}"
     yield ""
     meaning = render.verdict_meaning(verdict)
-    told = f"{verdict.outcome.label}, {escape(verdict.confidence)} confidence"
+    told = verdict.outcome.label + escape(render.confidence(verdict, ", "))
     yield f"**{escape(meaning)}** ({told})" if meaning else told
     for name, sentences in render.verdict_parts(verdict):
         yield ""
@@ -76,7 +76,14 @@ def _verdict(verdict: Verdict, several: bool) -> Iterator[str]:
 
 
 def _hypotheses(report: Report) -> Iterator[str]:
-    for host, ledger in render.ledgers(report):
+    ledgers = render.ledgers(report)
+    if len(ledgers) > 1:
+        yield f"## Hypotheses on {len(ledgers)} hosts"
+        yield ""
+        for line in summed(report.hypotheses):
+            yield f"- {escape(line.text)}: {escape(render.counted(line))}"
+        yield ""
+    for host, ledger in ledgers:
         yield f"## Hypotheses on {escape(host)}" if len(report.hosts) > 1 and host else "## Hypotheses"
         yield ""
         yield from _row(("hypothesis", "status", "by what"))
@@ -93,7 +100,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield "## Findings"
         yield ""
         for view in told:
-            yield from _finding(view.finding, render.hosts_beside(report, view))
+            yield from _finding(view, render.hosts_beside(report, view))
         yield ""
     passed = [view.finding.id for view in views if view.finding.outcome is Outcome.PASS]
     if passed:
@@ -101,9 +108,12 @@ def _findings(report: Report) -> Iterator[str]:
         yield ""
 
 
-def _finding(finding: Finding, hosts: tuple[str, ...]) -> Iterator[str]:
+def _finding(view: FindingView, hosts: tuple[str, ...]) -> Iterator[str]:
+    finding = view.finding
     where = f" _({escape(render.together(hosts))})_" if hosts else ""
     yield f"- {finding.outcome.label} **{escape(finding.id)}** {escape(finding.subject)}: {escape(finding.summary)}{where}"
+    for other in view.likewise:
+        yield f"  - likewise in {escape(other.step)}: {escape(other.summary)}"
     if finding.advice:
         yield f"  - → {escape(finding.advice)}"
     if finding.cites:

@@ -12,23 +12,23 @@ from dataclasses import dataclass, field
 
 from ddprobe import render
 from ddprobe.blocks import Plot, Spread
+from ddprobe.render.scales import Ratios, Scale
 
 Segment = tuple[str, int]
 """Text, and whose it is: a series' number, `FRAME` or `CEILING`."""
 FRAME, CEILING = -1, -2
 MARKERS = "●○◆◇▲△■□▼▽"
 WIDEST_PLACE = 16
-ROWS = 16
-MOST_TICKS = 8
 MAX_NAME = 40
 LARGEST = 1e300
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+LEAST_RATIO = 1e-300
+"""What is smaller has no place on a scale of ratios."""
 
 
 def lines(plot: Plot, width: int) -> Iterator[tuple[Segment, ...]]:
     """The plot line by line, at most that wide as far as names allow; the title is not among them."""
     series = [
-        (render.line(one.name)[:MAX_NAME], [_sound(value) for value in one.values])
+        (render.line(one.name)[:MAX_NAME], [_sound(value, plot.logarithmic) for value in one.values])
         for one in plot.series[: len(MARKERS)]
     ]
     known = [value for _, values in series for value in values if value is not None]
@@ -36,28 +36,31 @@ def lines(plot: Plot, width: int) -> Iterator[tuple[Segment, ...]]:
         yield (("nothing was measured that could be drawn", FRAME),)
         return
     ceiling = plot.ceiling if plot.ceiling is not None and _drawable(plot.ceiling) else None
-    scale = _Scale.over(plot.least, known, ceiling)
+    if plot.logarithmic:
+        ceiling = ceiling if ceiling is not None and ceiling > 0 else None
+    scale = Ratios.over(known, ceiling) if plot.logarithmic else Scale.over(plot.least, known, ceiling)
     labels = [_number(value) for value in scale.ticks]
     margin = max(map(len, labels)) + 2
     room = max(width - margin, len(MARKERS))
     places = [render.line(place)[:MAX_NAME] for place in plot.places[:room]]
     slot = min(WIDEST_PLACE, max(1, room // max(1, len(places))))
     canvas = _Canvas(slot * len(places), scale, {})
+    starts = _starts(plot, len(places), slot)
     if ceiling is not None:
         canvas.level(ceiling)
     for number, (_, values) in enumerate(series):
         offset = _offset(number, len(series), slot)
-        columns = [place * slot + offset for place in range(len(places))]
+        columns = [start + offset for start in starts]
         canvas.draw(number, columns, values[: len(places)])
     named = dict(zip(scale.tick_rows, labels, strict=True))
     for row in range(scale.height):
         label = f"{named[row]:>{margin - 2}} ┤" if row in named else " " * (margin - 1) + "│"
         yield ((label, FRAME), *canvas.row(row))
     yield ((" " * (margin - 1) + "└" + "─" * (slot * len(places)), FRAME),)
-    yield ((" " * margin + _spaced(places, slot), FRAME),)
+    yield ((" " * margin + _spaced(places, starts, slot), FRAME),)
     if plot.axis:
         yield ((" " * margin + render.line(plot.axis), FRAME),)
-    yield from _legend(plot, [name for name, _ in series], ceiling, width)
+    yield from _legend(plot, [name for name, _ in series], known, ceiling, width)
     left = (len(plot.places) - len(places), "place"), (len(plot.series) - len(series), "series")
     for more, noun in left:
         if more:
@@ -69,57 +72,31 @@ def _drawable(value: float) -> bool:
     return abs(value) <= LARGEST
 
 
-def _sound(spread: Spread | None) -> Spread | None:
+def _starts(plot: Plot, many: int, slot: int) -> list[int]:
+    """The column at which each place begins: one slot after the other, or as far apart as their numbers are."""
+    at = plot.at[:many]
+    if len(at) < max(2, many) or not all(map(_drawable, at)) or (plot.logarithmic and min(at) <= 0):
+        return [place * slot for place in range(many)]
+    along = [math.log(each) for each in at] if plot.logarithmic else list(at)
+    span = max(along) - min(along)
+    return [round((each - min(along)) / span * (many - 1) * slot) if span else 0 for each in along]
+
+
+def _sound(spread: Spread | None, logarithmic: bool = False) -> Spread | None:
     """The value, unless it is none; its interval only where both ends are numbers around it."""
-    if spread is None or not _drawable(spread.value):
+    least = LEAST_RATIO if logarithmic else -LARGEST
+    if spread is None or not _drawable(spread.value) or spread.value < least:
         return None
     low, high = spread.low, spread.high
-    if low is None or high is None or not (_drawable(low) and _drawable(high)):
+    if low is None or high is None or not (_drawable(low) and _drawable(high)) or min(low, high) < least:
         return Spread(spread.value)
     return Spread(spread.value, min(low, spread.value), max(high, spread.value))
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
-    """Rows from the top, for values from `least` up in equal steps."""
-
-    least: float
-    step: float
-    ticks: tuple[float, ...]
-    """From the top down."""
-    rows: int
-    """From one tick to the next."""
-
-    @classmethod
-    def over(cls, least: float, known: Sequence[Spread], ceiling: float | None) -> _Scale:
-        ends = [end for value in known for end in (value.low, value.value, value.high) if end is not None]
-        low = min(least, *ends)
-        high = max([*ends, *([ceiling] if ceiling is not None else [])])
-        # A span that vanishes beside its own values is drawn as one step.
-        span = high - low if high - low > abs(low) * 1e-9 else 1.0
-        size = 10 ** math.floor(math.log10(span / MOST_TICKS))
-        step = next(s * size for s in _STEPS if s * size * MOST_TICKS >= span * (1 - 1e-9))
-        count = max(1, math.ceil(span / step - 1e-9))
-        ticks = tuple(low + step * number for number in range(count, -1, -1))
-        return cls(low, step, ticks, max(1, ROWS // count))
-
-    @property
-    def height(self) -> int:
-        return (len(self.ticks) - 1) * self.rows + 1
-
-    @property
-    def tick_rows(self) -> tuple[int, ...]:
-        return tuple(range(0, self.height, self.rows))
-
-    def row(self, value: float) -> int:
-        up = round((value - self.least) / self.step * self.rows)
-        return min(self.height - 1, max(0, self.height - 1 - up))
-
-
-@dataclass(frozen=True, slots=True)
 class _Canvas:
     width: int
-    scale: _Scale
+    scale: Scale | Ratios
     cells: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
 
     def level(self, value: float) -> None:
@@ -135,7 +112,7 @@ class _Canvas:
                 continue
             for column in range(start + 2, end - 1, 2):
                 share = (column - start) / (end - start)
-                row = self.scale.row(one.value + (other.value - one.value) * share)
+                row = self.scale.row(self.scale.between(one.value, other.value, share))
                 self.cells.setdefault((row, column), ("·", who))
         for column, value in places:
             if value is None:
@@ -164,23 +141,23 @@ def _offset(number: int, count: int, slot: int) -> int:
     return max(0, min(slot - 1, slot // 2 + (2 * number - count + 1) * apart // 2))
 
 
-def _spaced(places: Sequence[str], slot: int) -> str:
+def _spaced(places: Sequence[str], starts: Sequence[int], slot: int) -> str:
     """The names below their places; one for which there is no room is left out."""
     text = ""
-    for number, name in enumerate(places):
-        start = max(0, number * slot + slot // 2 - len(name) // 2)
+    for begin, name in zip(starts, places, strict=True):
+        start = max(0, begin + slot // 2 - len(name) // 2)
         if not text or start > len(text):
             text = text.ljust(start) + name
     return text
 
 
 def _legend(
-    plot: Plot, names: Sequence[str], ceiling: float | None, width: int
+    plot: Plot, names: Sequence[str], known: Sequence[Spread], ceiling: float | None, width: int
 ) -> Iterator[tuple[Segment, ...]]:
     entries: list[Segment] = [(f"{MARKERS[number]} {name}", number) for number, name in enumerate(names)]
     if ceiling is not None:
         entries.append((f"╌ ceiling {_number(ceiling)}", CEILING))
-    if plot.interval:
+    if plot.interval and any(value.low is not None and value.high is not None for value in known):
         entries.append((f"│ {render.line(plot.interval)}", FRAME))
     now: list[Segment] = []
     for text, who in entries:

@@ -6,6 +6,7 @@ Where nobody watches, a line is written whenever a host comes to something new, 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
 import time
@@ -22,6 +23,25 @@ MAX_LINES = 6
 PATIENCE = 0.4
 """Seconds before anything is drawn: what is over sooner needs no spinner."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+_NUMBER = re.compile(r"-\d+\b")
+_PLAIN = (
+    (re.compile(r"(?:.*-)?state-after\b.*"), "what the server says of itself now"),
+    (re.compile(r"(?:near|elsewhere)-([a-z]+).*"), r"the installed \1"),
+    (re.compile(r"(?:.*-)?tokens\b.*"), "texts as the server's tokens"),
+)
+
+
+def plainly(now: str) -> str:
+    """What a host is about, without the key of the question: `server: the installed sglang`."""
+    step, colon, key = render.line(now).rpartition(": ")
+    if not colon or " " in key:
+        return render.line(now)
+    for form, words in _PLAIN:
+        if form.fullmatch(key):
+            return f"{step}: {form.sub(words, key)}"
+    return f"{step}: {_NUMBER.sub('', key).replace('-', ' ')}"
 
 
 class Running:
@@ -88,8 +108,8 @@ class Running:
             Text.assemble(
                 (f"{frame} ", "cyan"),
                 (render.line(host), "bold"),
-                f"  {render.line(now)}",
                 (f"  {at - since:.1f} s", "dim"),
+                f"  {plainly(now)}",
             )
             for host, (now, since) in busy[:MAX_LINES]
         ]
@@ -112,7 +132,7 @@ class Log:
         self._now: dict[str, str] = {}
 
     def __call__(self, host: str, now: str) -> None:
-        thing = render.line(now).partition(",")[0]
+        thing = plainly(now).partition(",")[0]
         with self._lock, contextlib.suppress(OSError, ValueError):
             if thing and self._now.get(host) != thing:
                 self._file.write(f"{render.line(host)}  {thing}\n")

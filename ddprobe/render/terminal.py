@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from ddprobe import render
 from ddprobe.blocks import Block, Paragraph
-from ddprobe.model import Finding, HostRecord, Outcome, Report
-from ddprobe.render import StepView, ledger, verdictbox
+from ddprobe.model import HostRecord, Outcome, Report
+from ddprobe.render import FindingView, StepView, ledger, outline, verdictbox
+from ddprobe.render import quiet as shortest
 from ddprobe.render.drawing import MARKS, console_for, draw_block, hanging, plain, put, say
 from ddprobe.render.progress import progress
 
@@ -39,21 +40,26 @@ def show(
 ) -> None:
     """Draw the report: what each step shows, what was found, hosts in trouble, the hypotheses, the verdicts, where it is kept, how it ended.
 
-    The verdicts come late, since that is where the eye is when the run is over. Quiet, only what needs a look and the
-    last line.
+    The verdicts come late, since that is where the eye is when the run is over. Of a long run, a step that measured
+    nothing is one line, unless verbose. Quiet, only a line for each host that needs a look, and the last line.
     """
     console = console_for(colour, width, file)
     if report.lab:
         say(console, render.LAB, "bold magenta")
+    if quiet:
+        shortest.draw(console, report)
+        _ending(console, report, None)
+        return
+    if report.lab:
         say(console, "")
-    steps = () if quiet else render.steps(report)
-    _steps(console, steps)
-    _findings(console, report, steps, verbose, quiet)
-    _hosts(console, report, verbose, quiet)
-    if not quiet:
-        ledger.draw(console, report, verbose)
-    verdictbox.draw(console, report, verbose, quiet)
-    _ending(console, report, folder, quiet)
+    steps = render.steps(report)
+    whole = steps if verbose else outline.whole(steps)
+    _steps(console, steps, whole)
+    _findings(console, report, steps, verbose)
+    _hosts(console, report, verbose)
+    ledger.draw(console, report, verbose)
+    verdictbox.draw(console, report, verbose)
+    _ending(console, report, folder)
 
 
 def draw(
@@ -74,30 +80,76 @@ def draw(
 # --- steps -------------------------------------------------------------------------------------------------
 
 
-def _steps(console: Console, views: Sequence[StepView]) -> None:
+def _steps(console: Console, views: Sequence[StepView], whole: Sequence[StepView]) -> None:
+    """Draw the steps; of those that are not to be seen whole, a line each."""
+    brief = False
     for view in views:
-        from rich.text import Text
-
-        folded = "" if len(view.hosts) == 1 else ": the same"
-        title = Text.assemble(
-            (render.line(view.id), "bold"), (f"  {render.line(render.together(view.hosts))}{folded}", "cyan")
-        )
-        statuses = {status for _, status, _ in view.troubles}
-        if len(view.troubles) == len(view.hosts) and len(statuses) == 1:
-            title.append(f"  {statuses.pop()}", "bold magenta")
-        _rule(console, title)
-        for number, block in enumerate(view.blocks):
-            if number and not (
-                isinstance(block, Paragraph) and isinstance(view.blocks[number - 1], Paragraph)
-            ):
+        if view in whole:
+            if brief:
                 console.print()
-            draw_block(console, block)
-        for host, status, reasons in view.troubles:
-            where = f"{render.line(host)}: " if len(view.hosts) > 1 else ""
-            if where or reasons:
-                said = render.line("; ".join(reasons) or status)
-                hanging(console, plain("?", "bold magenta"), plain(where + said))
+            _step(console, view)
+        else:
+            _brief(console, view)
+            _troubles(console, view)
+        brief = view not in whole
+    if brief:
         console.print()
+    if len(whole) < len(views):
+        say(console, outline.MORE, "dim")
+        console.print()
+
+
+def _step(console: Console, view: StepView) -> None:
+    title = _title(view)
+    statuses = {status for _, status, _ in view.troubles}
+    if len(view.troubles) == len(view.hosts) and len(statuses) == 1:
+        status = statuses.pop()
+        title.append(f"  {status}", _sign(status)[1])
+    _rule(console, title)
+    for number, block in enumerate(view.blocks):
+        if number and not (isinstance(block, Paragraph) and isinstance(view.blocks[number - 1], Paragraph)):
+            console.print()
+        draw_block(console, block)
+    _troubles(console, view)
+    console.print()
+
+
+def _title(view: StepView) -> Text:
+    from rich.text import Text
+
+    folded = "" if len(view.hosts) == 1 else ": the same"
+    hosts = f"  {render.line(render.together(view.hosts))}{folded}"
+    return Text.assemble((render.line(view.id), "bold"), (hosts, "cyan"))
+
+
+def _brief(console: Console, view: StepView) -> None:
+    """What the step came to, and where its evidence lies, in a line."""
+    statuses = list(dict.fromkeys(status for _, status, _ in view.troubles)) or ["done"]
+    mark, style = ("✓", "green") if statuses == ["done"] else _sign(statuses[0])
+    title = _title(view)
+    if statuses != ["done"]:
+        title.append(f"  {render.together(statuses)}", style)
+    if told := outline.gist(view):
+        title.append(f": {told}")
+    if where := outline.evidence(view):
+        title.append(f"  ({where})", "dim")
+    hanging(console, plain(mark, style), title)
+
+
+def _troubles(console: Console, view: StepView) -> None:
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for host, status, reasons in view.troubles:
+        alike.setdefault((status, reasons), []).append(host)
+    for (status, reasons), hosts in alike.items():
+        where = f"{render.line(render.together(hosts))}: " if len(view.hosts) > 1 else ""
+        if where or reasons:
+            said = render.line("; ".join(reasons) or status)
+            hanging(console, plain(*_sign(status)), plain(where + said))
+
+
+def _sign(status: str) -> tuple[str, str]:
+    """(mark, style): what was left out on purpose is no question."""
+    return ("-", "dim") if status == "skipped" else ("?", "bold magenta")
 
 
 def _rule(console: Console, title: Text) -> None:
@@ -112,32 +164,29 @@ def _rule(console: Console, title: Text) -> None:
 # --- findings ----------------------------------------------------------------------------------------------
 
 
-def _findings(console: Console, report: Report, steps: Sequence[StepView], verbose: int, quiet: bool) -> None:
+def _findings(console: Console, report: Report, steps: Sequence[StepView], verbose: int) -> None:
     views = render.findings(report)
     told = list(views)
     if not verbose:
         hidden = (Outcome.PASS, Outcome.SKIP)
         told = [v for v in views if v.finding.outcome not in hidden and not render.is_said_above(v, steps)]
-    if quiet:
-        told = [
-            view for view in told if view.finding.outcome in (Outcome.FAIL, Outcome.WARN, Outcome.UNKNOWN)
-        ]
-    if told and not quiet:
+    if told:
         say(console, "Findings", "bold")
     wide = min(14, max((len(render.line(view.finding.id)) for view in told), default=0))
     for view in told:
-        _finding(console, view.finding, render.hosts_beside(report, view), wide, verbose)
+        _finding(console, view, render.hosts_beside(report, view), wide, verbose)
     passed = [view.finding.id for view in views if view.finding.outcome is Outcome.PASS]
-    if passed and not verbose and not quiet:
+    if passed and not verbose:
         ids = render.together([render.line(name) for name in dict.fromkeys(passed)], 8)
         hanging(console, plain("✓", "green"), plain(f"{len(passed)} passed: {ids} (-v shows them)", "dim"))
-    if (told or passed) and not quiet:
+    if told or passed:
         console.print()
 
 
-def _finding(console: Console, finding: Finding, hosts: tuple[str, ...], wide: int, verbose: int) -> None:
+def _finding(console: Console, view: FindingView, hosts: tuple[str, ...], wide: int, verbose: int) -> None:
     from rich.text import Text
 
+    finding = view.finding
     mark, style = MARKS[finding.outcome]
     identifier = render.line(finding.id)
     head, body = Text(mark, style), Text()
@@ -148,11 +197,15 @@ def _finding(console: Console, finding: Finding, hosts: tuple[str, ...], wide: i
     body.append(render.line(finding.subject), "bold").append(f": {render.line(finding.summary)}")
     if hosts:
         body.append(f"  [{render.line(render.together(hosts))}]", "cyan")
+    if view.likewise and not verbose:
+        body.append(f" ({render.likewise(view)})", "dim")
     if finding.advice:
         body.append(
             f"\n→ {render.line(finding.advice)}", "green" if finding.outcome is not Outcome.PASS else "dim"
         )
     if verbose:
+        for other in view.likewise:
+            body.append(f"\nin {render.line(other.step)}: {render.line(other.summary)}", "dim")
         for name, value in finding.measured:
             body.append(f"\n{render.line(name)} = {render.line(str(value))}", "dim")
         for cite in finding.cites:
@@ -165,29 +218,29 @@ def _finding(console: Console, finding: Finding, hosts: tuple[str, ...], wide: i
 # --- hosts and the end -------------------------------------------------------------------------------------
 
 
-def _hosts(console: Console, report: Report, verbose: int, quiet: bool) -> None:
+def _hosts(console: Console, report: Report, verbose: int) -> None:
     told = False
     for host in report.hosts:
-        lines = list(_host(host, verbose, quiet))
+        lines = list(_host(host, verbose))
         if lines:
             from rich.text import Text
 
             hanging(console, plain(host.name, "bold red" if host.error else "bold"), Text("\n").join(lines))
             told = True
-    if told and not quiet:
+    if told:
         console.print()
 
 
-def _host(host: HostRecord, verbose: int, quiet: bool) -> Iterator[Text]:
+def _host(host: HostRecord, verbose: int) -> Iterator[Text]:
     if host.error:
-        yield plain(render.line(host.error.removeprefix(f"{host.name}: ")), "red")
+        yield plain(render.host_error(host), "red")
     if host.advice:
         yield plain(f"→ {render.line(host.advice)}", "green")
     if host.survivors:
         yield plain(
             f"{host.survivors} of ddprobe's own processes had to be ended there: please report this", "red"
         )
-    if host.connection is None or quiet:
+    if host.connection is None:
         return
     for note in host.connection.notes:
         yield plain(render.line(note), "dim")
@@ -201,10 +254,10 @@ def _host(host: HostRecord, verbose: int, quiet: bool) -> Iterator[Text]:
         )
 
 
-def _ending(console: Console, report: Report, folder: Path | None, quiet: bool) -> None:
+def _ending(console: Console, report: Report, folder: Path | None) -> None:
     from rich.text import Text
 
-    if folder is not None and not quiet:
+    if folder is not None:
         put(console, Text.assemble(("report  ", "dim"), render.clean(str(folder))), whole_lines=True)
     word = render.verdict_word(report)
     outcome = Outcome.FAIL if word == "no host reached" else Outcome.UNKNOWN

@@ -15,21 +15,25 @@ if TYPE_CHECKING:
 WIDEST = 110
 
 
-def draw(console: Console, report: Report, verbose: int, quiet: bool) -> None:
-    """Draw the verdicts in their rank. Quiet, each is a line or two; verbose, each has its box."""
+def draw(console: Console, report: Report, verbose: int) -> None:
+    """Draw the verdicts in their rank: of each host the first in a box, verbose all of them."""
     hosts: set[str] = set()
+    above = frozenset(f"{one.id}: {one.summary}" for one in report.findings) if not verbose else frozenset()
     for verdict in report.verdicts:
         named = verdict.host if len(report.hosts) > 1 else ""
-        if not quiet and (verbose or verdict.host not in hosts):
-            put(console, _box(console, verdict, named, verbose))
+        if verbose or verdict.host not in hosts:
+            put(console, _box(console, verdict, named, verbose, above))
         else:
             _short(console, verdict, named)
         hosts.add(verdict.host)
-    if report.verdicts and not quiet:
+    if report.verdicts:
         console.print()
 
 
-def _box(console: Console, verdict: Verdict, host: str, verbose: int) -> RenderableType:
+def _box(
+    console: Console, verdict: Verdict, host: str, verbose: int, above: frozenset[str]
+) -> RenderableType:
+    """One verdict; of a finding that is told `above` the first sentence."""
     from rich.box import ROUNDED
     from rich.console import Group
     from rich.panel import Panel
@@ -38,7 +42,7 @@ def _box(console: Console, verdict: Verdict, host: str, verbose: int) -> Rendera
     mark, style = MARKS[verdict.outcome]
     title = Text.assemble(
         (f"{mark} {render.verdict_title(verdict)}", style),
-        f" · {render.line(verdict.confidence)} confidence",
+        render.confidence(verdict, " · "),
         (f" · {render.line(host)}" if host else "", "cyan"),
     )
     parts: list[RenderableType] = []
@@ -58,7 +62,8 @@ def _box(console: Console, verdict: Verdict, host: str, verbose: int) -> Rendera
         if name:
             parts.append(Text(name, "bold"))
         last = name == render.NEXT
-        parts.append(_list(sentences, "→" if last else "•", "green" if last else ""))
+        told = tuple(render.gist(one) if one in above else one for one in sentences)
+        parts.append(_list(told, "→" if last else "•", "green" if last else ""))
     if not any(text for _, text in render.verdict_parts(verdict)):
         parts.append(plain("It gives no reasons.", "dim"))
     if verbose and verdict.cites:
@@ -90,9 +95,7 @@ def _short(console: Console, verdict: Verdict, host: str) -> None:
     from rich.text import Text
 
     mark, style = MARKS[verdict.outcome]
-    body = Text.assemble(
-        (render.verdict_title(verdict), style), f", {render.line(verdict.confidence)} confidence"
-    )
+    body = Text.assemble((render.verdict_title(verdict), style), render.confidence(verdict, ", "))
     if host:
         body.append(f"  [{render.line(host)}]", "cyan")
     for text, tone in _gist(verdict):

@@ -16,6 +16,8 @@ GRACE = 4.5
 """Seconds past a command's deadline in which the host ends it and says so; then the road counts as dead."""
 INTERRUPTED = "interrupted"
 _POLL = 0.1
+NOT_RUN = (126, 127)
+"""Exit codes by which the shell says that there was nothing to stop."""
 _PIECES = 64
 """Most reads in a row: between them the clock and `cancelled` are looked at, however fast a host sends."""
 
@@ -79,6 +81,11 @@ class Shell:
         self._outbox += framing.sweep_script(self._marker)
         self._push()
 
+    def stop(self) -> None:
+        """Stop the command under way. Only while `begun`, and not `done`."""
+        self._outbox += framing.STOP
+        self._push()
+
     def _begin(self, caps: Sequence[int]) -> None:
         self._marker = "ddprobe-" + secrets.token_hex(framing.MARKER_BYTES)
         self._reader = framing.Reader(self._marker, tuple(caps), ready=self.ready)
@@ -116,6 +123,16 @@ class Shell:
         return self._reader.done and self.ready and not self._outbox
 
     @property
+    def begun(self) -> bool:
+        """The script runs, so that a word on stdin is its guard's."""
+        return self._reader.begun
+
+    @property
+    def partial(self) -> tuple[bytes, bytes]:
+        """Both streams of the answer under way, as far as they have come."""
+        return self._reader.partial
+
+    @property
     def broken_off(self) -> bool:
         """The script has ended without asking everything."""
         return self._reader.broken_off
@@ -149,13 +166,23 @@ class Exchange:
         self.hung = False
         """Not even the host's own clock brought an answer."""
         self._start_limit = host.connect_timeout
+        self._stop_limit: float | None = None
+        self._stop_sent = False
         self._answered = 0
         self._since, self._started = time.monotonic(), time.time()
         shell.send(list(zip(self.commands, self.seconds, strict=True)))
 
+    def stop(self, patience: float | None = None) -> None:
+        """Have the command end now, the only one of its script, and wait so many seconds for its answer."""
+        limit = time.monotonic() + (GRACE if patience is None else patience)
+        self._stop_limit = limit if self._stop_limit is None else min(limit, self._stop_limit)
+
     def pump(self) -> None:
         was_ready, garbled = self.shell.ready, False
         try:
+            if self._stop_limit is not None and not self._stop_sent and self.shell.begun:
+                self._stop_sent = True
+                self.shell.stop()
             self.shell.pump()
         except framing.Garbled:
             garbled = True
@@ -171,6 +198,8 @@ class Exchange:
             self._break("the host's shell broke off")
         elif self.shell.pipe.ended:
             self._break(f"the road failed before the answer was whole: {self.shell.pipe.epitaph}")
+        elif self._stop_limit is not None and time.monotonic() > self._stop_limit:
+            self._break("it was stopped, and did not end within its time" if self._stop_sent else INTERRUPTED)
         elif time.monotonic() - self._since > self._patience():
             self.hung = True
             self._break(
@@ -203,6 +232,7 @@ class Exchange:
             truncated=len(frame.stdout) > command.cap,
             stderr_truncated=len(frame.stderr) > framing.STDERR_CAP,
             timed_out=seconds >= limit,
+            stopped=self._stop_sent and seconds < limit and frame.exit_code not in NOT_RUN,
         )
         self._answered += 1
         self._since, self._started = now, time.time()
@@ -210,9 +240,12 @@ class Exchange:
     def _break(self, why: str) -> None:
         """Give the shell up: the question under way has failed, those after it were never asked."""
         asked = 1 if self.shell.ready else 0
+        stdout, stderr = self.shell.partial
         for place in range(self._answered, min(self._answered + asked, len(self.commands))):
             self.results[self.numbers[place]] = CommandResult(
                 question=self.commands[place],
+                stdout=stdout[: self.commands[place].cap],
+                stderr=stderr[: framing.STDERR_CAP],
                 started=self._started,
                 seconds=time.monotonic() - self._since,
                 failure=why,

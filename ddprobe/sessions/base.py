@@ -11,6 +11,7 @@ from ddprobe import readonly
 from ddprobe.errors import Refused
 from ddprobe.model import Command, CommandResult, Connection, Host, HttpResult, Question, Result
 from ddprobe.redact import Redactor
+from ddprobe.sessions.running import Beside, Running, Told
 
 
 class Session(abc.ABC):
@@ -42,6 +43,16 @@ class Session(abc.ABC):
         results = [refused.get(place) or next(answers) for place in range(len(questions))]
         return tuple(self.redactor.result(result) for result in results)
 
+    def begin(self, command: Command) -> Beside:
+        """Start a command beside what is asked from now on. Never raises: why it could not start is its answer.
+
+        Whoever begins it ends it, before the session is closed. When `cancelled` is set it is stopped as by `end`,
+        and what it had said is kept.
+        """
+        no = _refused(command)
+        running = Told(no) if isinstance(no, CommandResult) else self._begin(command)
+        return Beside(running, self.redactor)
+
     @property
     @abc.abstractmethod
     def connection(self) -> Connection:
@@ -50,6 +61,12 @@ class Session(abc.ABC):
     @abc.abstractmethod
     def _carry(self, questions: tuple[Question, ...]) -> Sequence[Result]:
         """Bring the answers, bytes as they came."""
+
+    def _begin(self, command: Command) -> Running:
+        """Start a command that the policy has passed."""
+        return Told(
+            CommandResult(question=command, failure="this road carries nothing beside a conversation")
+        )
 
     def sweep(self) -> int:
         """End whatever a question of this session left running on the host; how many there were."""

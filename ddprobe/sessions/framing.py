@@ -17,7 +17,9 @@ The search for marks has a time and a cap too: a process that hangs in the kerne
 The script's own sleeps are ended by KILL (a TERM that meets one between fork and exec is lost with its shell's
 handler), that of a search with its shell as one group: a trap that ends it can come too early.
 While a script runs its guard owns stdin; it has let go before the `done` line leaves, and only then may the next
-script be sent.
+script be sent. But for one word: a line on stdin stops the command under way, or the one about to start, as its
+deadline would. It may be sent once the `begin` line has come (before that, the shell could take it for a part of what
+it reads ahead), and it is `:`, which does nothing should it come too late and find the shell itself.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ NEEDED = ("head", "sleep")
 NOISE_CAP = 1024 * KIB
 """What a login shell may print before ours answers."""
 MARKER_BYTES = 16
+STOP = b":\n"
+"""Stops what a script runs; for the only command of one, whose answer then comes as always."""
 
 _PATTERN = re.compile(r"/[A-Za-z0-9_./*?\[\]+@,=:-]*\Z")
 _LINE_CAP = 256
@@ -96,7 +100,7 @@ tick() {
   while :; do sleep 1 & wait $!; echo t; done
 }
 watch() {
-  while read -r _; do :; done <&9
+  while read -r _; do echo h; done <&9
   echo x
 }
 end() {
@@ -109,6 +113,10 @@ stop() {
   2 | 3) end KILL; sweep "$o" ;;
   esac
 }
+halt() {
+  d=0
+  [ -n "$x" ] || [ $g -gt 0 ] || stop
+}
 quit() {
   x=1 g=0 o="$$[.]"
   [ -z "$m" ] || kill -s KILL $m
@@ -116,12 +124,18 @@ quit() {
 }
 guard() {
   exec 7>&- 8>&- 9<&-
-  m= k= a= p= d= o= x= g=0
+  m= k= a= p= d= o= x= h= g=0
   while read -r w i j n; do
     case $w in
     m) m=$i k=$j ;;
     a) a=$i ;;
-    s) p=$i; [ -n "$x" ] || { d=$j o="$$[.]$n\$" g=0; } ;;
+    s)
+      p=$i
+      [ -n "$x" ] || { d=$j o="$$[.]$n\$" g=0; }
+      [ -z "$h" ] || halt ;;
+    h)
+      h=1
+      [ -z "$d" ] || halt ;;
     w) p= ;;
     e) d= ;;
     x) [ -n "$x" ] || quit ;;
@@ -258,6 +272,16 @@ class Cutter:
         self.pending = bytearray()
         self._searched = 0
 
+    @property
+    def unfinished(self) -> bytes:
+        """What has come of the piece under way, without the beginning of a marker's line."""
+        data = bytes(self.pending)
+        if (at := data.find(self.marker)) >= 0:
+            return data[:at]
+        start = max(0, len(data) - len(self.marker) + 1)
+        cut = next((at for at in range(start, len(data)) if self.marker.startswith(data[at:])), len(data))
+        return data[:cut]
+
     def feed(self, data: bytes, limit: int) -> Iterator[tuple[bytes, tuple[str, ...]]]:
         """Each finished piece: the bytes before a marker's line, and the line's words. Raises `Garbled` past `limit`."""
         self.pending += data
@@ -290,6 +314,8 @@ class Reader:
     """stdout's cap of each command."""
     ready: bool = False
     """The shell has answered at all. A shell asked before is."""
+    begun: bool = False
+    """The script runs: its guard listens."""
     setsid: bool = True
     lacks: tuple[str, ...] = ()
     """What the host has not, of what keeps the promises made to it."""
@@ -316,6 +342,13 @@ class Reader:
         """The script has ended without asking everything. (stderr may lag behind stdout.)"""
         return self.done and self._next + len(self._frames) < len(self.caps)
 
+    @property
+    def partial(self) -> tuple[bytes, bytes]:
+        """Both streams of the answer that is not whole yet, as far as they have come."""
+        frame = self._frames.get(self._next)
+        stdout = frame.stdout if frame else self._out.unfinished if self.begun else b""
+        return stdout, self._stderr.get(self._next) or (self._err.unfinished if self.begun else b"")
+
     def feed(self, stdout: bytes, stderr: bytes) -> Iterator[Frame]:
         """The answers that these bytes complete, in order. Raises `Garbled`."""
         for piece, words in self._out.feed(stdout, self._limit()):
@@ -341,6 +374,7 @@ class Reader:
                 self.ready, self.setsid, self.lacks = True, setsid == "setsid", tuple(lacks)
                 self.noise += piece
             case ("begin",):
+                self.begun = True
                 self.noise += piece
             case ("done",):
                 self.done = True

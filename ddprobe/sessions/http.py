@@ -16,7 +16,7 @@ from ddprobe import __version__
 from ddprobe.model import Chunk, Command, CommandResult, Host, HttpRequest, HttpResult
 from ddprobe.sessions import curl
 from ddprobe.sessions.address import is_loopback, seen_from_host
-from ddprobe.sessions.stream import Dial, ForwardingRefused, Stream, TlsStream
+from ddprobe.sessions.stream import Dial, ForwardingRefused, Stream, TlsStream, lost
 
 if TYPE_CHECKING:
     import paramiko
@@ -88,7 +88,9 @@ def through(transport: paramiko.Transport) -> Dial:
 
     def dial(address: str, port: int, seconds: float) -> Stream:
         try:
-            return transport.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=seconds)
+            return _ChannelStream(
+                transport.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=seconds)
+            )
         except paramiko.ChannelException as error:
             if error.code == 1:
                 raise ForwardingRefused("the SSH server refuses forwarding (AllowTcpForwarding)") from None
@@ -99,6 +101,32 @@ def through(transport: paramiko.Transport) -> Dial:
             raise OSError(f"no channel came about: {error or 'the connection is gone'}") from None
 
     return dial
+
+
+class _ChannelStream:
+    """A Paramiko channel. On a connection that has just been lost its calls end in anything but an `OSError`."""
+
+    def __init__(self, channel: paramiko.Channel) -> None:
+        self._channel = channel
+        self._lost = lost()
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        self._channel.settimeout(seconds)
+
+    def recv(self, nbytes: int, /) -> bytes:
+        try:
+            return self._channel.recv(nbytes)
+        except self._lost:
+            raise OSError("the SSH connection is gone") from None
+
+    def send(self, data: bytes, /) -> int:
+        try:
+            return self._channel.send(data)
+        except self._lost:
+            raise OSError("the SSH connection is gone") from None
+
+    def close(self) -> None:
+        self._channel.close()
 
 
 # --- one request -------------------------------------------------------------------------------------------

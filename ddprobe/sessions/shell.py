@@ -21,12 +21,15 @@ from ddprobe.redact import Redactor
 from ddprobe.sessions import framing
 from ddprobe.sessions.asking import GRACE, INTERRUPTED, Exchange, NoMoreSessions, Pipe, Shell, wait
 from ddprobe.sessions.base import Session
+from ddprobe.sessions.running import InShell, Running, Told
 
 if TYPE_CHECKING:
     from ddprobe.sessions.http import Web
 
 MAX_SHELLS = 5
 MAX_REQUESTS = 8
+MAX_BESIDE = 2
+"""Most commands that run beside a conversation: each holds a session of the host's."""
 _AGAIN = 0.1
 _NOT_SWEPT = (
     "whether a question left something running could not be looked up any more: "
@@ -43,6 +46,7 @@ class ShellSession(Session):
         super().__init__(host, redactor, cancelled)
         self._token = secrets.token_hex(16)
         self._shells: list[Shell] = []
+        self._running: list[InShell] = []
         self._notes: list[str] = []
         self._hung = 0
         self._asking = threading.Lock()
@@ -261,9 +265,39 @@ class ShellSession(Session):
         except (NoMoreSessions, HostError):
             return None
 
+    # --- beside the conversation ---------------------------------------------------------------------------------
+
+    def _begin(self, command: Command) -> Running:
+        with self._asking:
+            try:
+                running = InShell(self._spare(), command, self.host, self.cancelled)
+            except NoMoreSessions as error:
+                why = f"the host allows no session for it beside the first ({error})"
+            except HostError as error:
+                why = error.message
+            else:
+                self._running.append(running)
+                return running
+        return Told(CommandResult(question=command, started=time.time(), failure=why))
+
+    def _spare(self) -> Shell:
+        """A shell that nobody else asks from now on. Raises `NoMoreSessions`, or `HostError`."""
+        self._running = [running for running in self._running if not running.over]
+        if len(self._running) >= MAX_BESIDE:
+            raise NoMoreSessions(f"{MAX_BESIDE} commands run already")
+        for shell in self._shells[1:]:
+            if self._settle(shell):
+                self._shells.remove(shell)
+                return shell
+        return Shell(self._open_pipe(), self._token)
+
     # --- the end -----------------------------------------------------------------------------------------------
 
     def sweep(self) -> int:
+        for running in self._running:
+            running.stop()
+        for running in self._running:
+            running.answer()
         try:
             shell = self._shell()
             shell.sweep()
@@ -279,6 +313,8 @@ class ShellSession(Session):
         return shell.swept
 
     def close(self) -> None:
+        for running in self._running:
+            running.close()
         for shell in self._shells:
             shell.close()
         self._shells = []

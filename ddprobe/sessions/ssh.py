@@ -18,6 +18,7 @@ from ddprobe.redact import Redactor
 from ddprobe.sessions.asking import NoMoreSessions, Pipe
 from ddprobe.sessions.container import command_line
 from ddprobe.sessions.shell import ShellSession
+from ddprobe.sessions.stream import lost
 
 if TYPE_CHECKING:
     import paramiko
@@ -113,6 +114,7 @@ class ChannelPipe:
         import paramiko
 
         self._transport = transport
+        self._lost: tuple[type[Exception], ...] = (OSError, *lost())
         try:
             self._channel = transport.open_session(timeout=host.connect_timeout)
         except paramiko.ChannelException as error:
@@ -136,14 +138,18 @@ class ChannelPipe:
     def send(self, data: memoryview) -> int:
         try:
             return self._channel.send(bytes(data))
-        except OSError:
+        except self._lost:
             # No room now, or closed: what was said before the end is still to be read.
             return 0
 
     def receive(self) -> tuple[bytes, bytes]:
         channel = self._channel
-        stdout = channel.recv(_PIECE) if channel.recv_ready() else b""
-        stderr = channel.recv_stderr(_PIECE) if channel.recv_stderr_ready() else b""
+        try:
+            stdout = channel.recv(_PIECE) if channel.recv_ready() else b""
+            stderr = channel.recv_stderr(_PIECE) if channel.recv_stderr_ready() else b""
+        except self._lost:
+            # Whoever reads tells the other side so; where that is gone, `ended` says it.
+            return b"", b""
         return stdout, stderr
 
     @property
@@ -163,6 +169,10 @@ class ChannelPipe:
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
+            # Else what comes just now is signalled through a descriptor that is closed already, or another's by then:
+            # Paramiko's thread dies of it, and the whole connection.
+            for buffer in (self._channel.in_buffer, self._channel.in_stderr_buffer):
+                buffer.set_event(threading.Event())
             self._channel.close()
 
 

@@ -37,6 +37,13 @@ class ForwardingRefused(Exception):
     """The SSH server does not let us connect from its side."""
 
 
+def lost() -> tuple[type[Exception], ...]:
+    """What Paramiko's calls end in, beside `OSError`, on a connection that has just been lost."""
+    import paramiko
+
+    return EOFError, paramiko.SSHException
+
+
 class ProcessStream:
     """A program's stdin and stdout as a stream."""
 

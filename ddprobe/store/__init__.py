@@ -13,8 +13,26 @@ Folders are 0700 and files 0600. Names from hosts and probes become safe file na
 front, no two that differ in case alone.
 """
 
-from ddprobe.store.files import EVENTS, MANIFEST, NOT_REACHED, PAGE, REPORT, artefact_path, safe_name
-from ddprobe.store.reading import ReportSummary, evidence, inside, known_host, list_reports, load
+from ddprobe.store.damage import Damage, Kept, damage, kept
+from ddprobe.store.files import (
+    EVENTS,
+    MANIFEST,
+    NOT_REACHED,
+    PAGE,
+    REPORT,
+    artefact_path,
+    paths_of,
+    safe_name,
+)
+from ddprobe.store.reading import (
+    ReportSummary,
+    evidence,
+    inside,
+    known_host,
+    list_reports,
+    load,
+    transcript,
+)
 from ddprobe.store.writing import ELSEWHERE, ReportWriter
 
 __all__ = [
@@ -24,13 +42,19 @@ __all__ = [
     "NOT_REACHED",
     "PAGE",
     "REPORT",
+    "Damage",
+    "Kept",
     "ReportSummary",
     "ReportWriter",
     "artefact_path",
+    "damage",
     "evidence",
     "inside",
+    "kept",
     "known_host",
     "list_reports",
     "load",
+    "paths_of",
     "safe_name",
+    "transcript",
 ]

@@ -28,6 +28,14 @@ def safe_name(name: str) -> str:
     return f"{plain[: MAX_NAME - 7].rstrip('.')}~{mark}"
 
 
+def paths_of(artefact: Artefact) -> tuple[str, ...]:
+    """The files of an answer, with the one that says how it came."""
+    own = tuple(path for _, path in artefact.files)
+    if artefact.kind == "file" or not own:
+        return own
+    return (*own, own[0].rpartition(".")[0] + ".json")
+
+
 def artefact_path(artefacts: Sequence[Artefact], key: str) -> str:
     """The main evidence file of the last answer under this key, relative to the folder; else the key itself."""
-    return next((kept.files[0][1] for kept in reversed(artefacts) if kept.key == key), key)
+    return next((kept.files[0][1] for kept in reversed(artefacts) if kept.key == key and kept.files), key)

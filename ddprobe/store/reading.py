@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ddprobe import reportjson
 from ddprobe.errors import UsageError
+from ddprobe.facts import EvidenceFile
+from ddprobe.facts.files import FILES
 from ddprobe.model import (
     Artefact,
     Chunk,
+    Cite,
     Command,
     CommandResult,
     Evidence,
@@ -24,11 +27,12 @@ from ddprobe.model import (
     HttpRequest,
     HttpResult,
     Outcome,
+    PlaybookRecord,
     Report,
     Result,
     StepRecord,
 )
-from ddprobe.store.files import EVENTS, NOT_REACHED, REPORT
+from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, NOT_REACHED, REPORT, paths_of
 
 
 def load(folder: Path) -> Report:
@@ -37,43 +41,84 @@ def load(folder: Path) -> Report:
         folder = folder.parent
     broken: UsageError | None = None
     try:
-        return reportjson.to_report(json.loads((folder / REPORT).read_bytes()))
+        return of_json(folder)
     except FileNotFoundError:
         pass
-    except reportjson.NotAReport as error:
+    except UsageError as error:
         broken = error
-    except (OSError, ValueError, RecursionError) as error:
-        broken = UsageError(f"cannot read {folder / REPORT}: {error}")
     try:
-        return _from_events(folder / EVENTS)
+        return of_events(folder).report
     except FileNotFoundError:
         raise broken or UsageError(
             f"there is no report in {folder}", f"a report's folder holds {REPORT} or {EVENTS}"
         ) from None
+
+
+def of_json(folder: Path) -> Report:
+    """What report.json holds. Raises `FileNotFoundError`, and `UsageError` when it cannot be read."""
+    try:
+        return reportjson.to_report(json.loads((folder / REPORT).read_bytes()))
+    except FileNotFoundError:
+        raise
+    except reportjson.NotAReport:
+        raise
     except OSError as error:
-        raise UsageError(f"cannot read {folder / EVENTS}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {folder / REPORT}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"cannot read {folder / REPORT}: {error}") from None
 
 
-def _from_events(path: Path) -> Report:
-    """What a run told while it went on. A half last line, and events of later versions, are skipped."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a run told while it went on."""
+
+    report: Report
+    schema: str = EVENTS_SCHEMA
+    unreadable: int = 0
+    """Lines that say nothing to this version; a last one without an end, which a killed run leaves, is none."""
+
+
+def of_events(folder: Path) -> Told:
+    """What events.jsonl holds. Raises `FileNotFoundError`, and `UsageError` when it cannot be read."""
+    path = folder / EVENTS
+    try:
+        with path.open("rb") as file:
+            last = file.seek(0, 2) and file.seek(-1, 2)
+            torn = bool(last) and file.read(1) != b"\n"
+        return _from_events(path, torn=torn)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _from_events(path: Path, *, torn: bool) -> Told:
+    """A half last line, and events of later versions, are skipped."""
     report = Report(name=path.parent.name, version="", started=0.0, interrupted=True)
+    schema, unreadable, broken = EVENTS_SCHEMA, 0, False
     hosts: dict[str, HostRecord] = {}
     steps: dict[tuple[str, str], StepRecord] = {}
     planned: dict[str, StepRecord] = {}
-    for event in _events(path):
+    for event in _lines(path):
+        broken = event is None
+        unreadable += broken
+        if event is None:
+            continue
         kind = event.get("event")
         try:
             if kind == "start":
-                started = reportjson.decode(Report, event)
-                report = replace(started, interrupted=True)
+                schema = str(event.get("schema", EVENTS_SCHEMA))
+                report = replace(reportjson.decode(Report, event), interrupted=True)
             elif kind == "plan":
                 for name in (str(host["name"]) for host in event["hosts"]):
                     hosts[name] = HostRecord(name=name, error=NOT_REACHED)
                 planned = {one.id: one for one in (reportjson.decode(StepRecord, s) for s in event["steps"])}
+            elif kind == "playbook":
+                report = replace(report, playbook=reportjson.decode(PlaybookRecord, event["record"]))
             elif kind == "answer":
                 host, step = str(event["host"]), str(event["step"])
                 artefact = reportjson.decode(Artefact, event["artefact"])
-                begun = steps.get((host, step)) or _unfinished(host, step, artefact.started, planned)
+                begun = steps.get((host, step)) or _unfinished(host, step, artefact, planned)
                 if host not in hosts or hosts[host].error == NOT_REACHED:
                     hosts[host] = HostRecord(name=host)
                 steps[host, step] = replace(begun, artefacts=(*begun.artefacts, artefact))
@@ -92,34 +137,70 @@ def _from_events(path: Path) -> Report:
                     interrupted=bool(event["interrupted"]),
                     redactions=int(event["redactions"]),
                 )
-        except (reportjson.NotAReport, KeyError, TypeError, ValueError):
-            continue
+        except (reportjson.NotAReport, KeyError, TypeError, ValueError, AttributeError):
+            unreadable += 1
     for host, _ in steps:
         hosts.setdefault(host, HostRecord(name=host))
     for host in hosts:
         for planned_step in planned.values():
             never = replace(planned_step, host=host, reasons=("the run ended before it",))
             steps.setdefault((host, planned_step.id), never)
-    return replace(report, hosts=tuple(hosts.values()), steps=tuple(steps.values()))
+    report = replace(report, hosts=tuple(hosts.values()), steps=tuple(steps.values()))
+    if planned:
+        report = _in_order(report, tuple(planned))
+    return Told(report, schema, unreadable - (torn and broken))
 
 
-def _unfinished(host: str, step: str, started: float, planned: Mapping[str, StepRecord]) -> StepRecord:
+def _in_order(report: Report, planned: Sequence[str]) -> Report:
+    """Steps and findings as a whole run gives them: side by side, steps end in any order."""
+    hosts = {host.name: place for place, host in enumerate(report.hosts)}
+    places = {step: place for place, step in enumerate(planned)}
+
+    def place(host: str, step: str) -> tuple[int, int]:
+        return hosts.get(host, len(hosts)), places.get(step, len(places))
+
+    return replace(
+        report,
+        steps=tuple(sorted(report.steps, key=lambda step: place(step.host, step.id))),
+        findings=tuple(sorted(report.findings, key=lambda finding: place(finding.host, finding.step))),
+    )
+
+
+def _unfinished(host: str, step: str, first: Artefact, planned: Mapping[str, StepRecord]) -> StepRecord:
+    if first.kind == "file":
+        return _file(host, step, first)
     return replace(
         planned.get(step, StepRecord(id=step, probe="", host=host, status="")),
         host=host,
         status="interrupted",
         reasons=("the run ended before the step did",),
-        started=started,
+        started=first.started,
     )
 
 
-def _events(path: Path) -> Iterator[dict[str, Any]]:
+def _file(host: str, step: str, given: Artefact) -> StepRecord:
+    """A file that was given: all that the events tell of it. What it was recognised as is found again."""
+    cites = tuple(Cite(path) for _, path in given.files)
+    streamed = "it was read as it streamed by, and what was found in it is not known any more"
+    trouble = streamed if given.truncated else ""
+    file = EvidenceFile(name=step, size=given.size, kept=not given.truncated, trouble=trouble, source=cites)
+    status, reasons = ("incomplete", (trouble,)) if trouble else ("done", ())
+    return StepRecord(id=step, probe=FILES, host=host, status=status, reasons=reasons, facts=(file,))
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
+    """Each line's event; None for a line that is none."""
     with path.open("rb") as file:
         for line in file:
+            event = None
             with contextlib.suppress(ValueError, RecursionError):
                 event = json.loads(line)
-                if isinstance(event, dict):
-                    yield event
+            if line.strip():
+                yield event if isinstance(event, dict) else None
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
+    return (event for event in _lines(path) if event is not None)
 
 
 def evidence(folder: Path, host: str, step: str) -> Evidence:
@@ -130,27 +211,61 @@ def evidence(folder: Path, host: str, step: str) -> Evidence:
     record = next((s for s in load(folder).steps if (s.host, s.id) == (host, step)), None)
     if record is None:
         raise UsageError(f"there is no step {step!r} of {host!r} in {folder}")
+    return transcript(folder, record, {})
+
+
+def transcript(folder: Path, step: StepRecord, lost: Mapping[str, str]) -> Evidence:
+    """The same, of a step that is known. `lost`: files that are not as they were written, each with how: what was kept
+    in one is no answer, and whoever asks for it is told so. Raises `UsageError`.
+    """
+    results: list[Result] = []
     try:
-        return Evidence(
-            known_host(folder, host), tuple(_result(folder, artefact) for artefact in record.artefacts)
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"cannot read the evidence of {step!r} of {host!r} in {folder}: {error}") from None
+        for artefact in step.artefacts:
+            how = next((lost[path] for path in paths_of(artefact) if path in lost), "")
+            results.append(_lost(folder, artefact, how, lost) if how else _result(folder, artefact))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, reportjson.NotAReport) as error:
+        raise UsageError(
+            f"cannot read the evidence of {step.id!r} of {step.host!r} in {folder}: {error}"
+        ) from None
+    return Evidence(known_host(folder, step.host), tuple(results))
+
+
+def _lost(folder: Path, artefact: Artefact, how: str, lost: Mapping[str, str]) -> Result:
+    """An answer that came, and is not there any more as it came."""
+    failure = f"what was kept of it {how}"
+    if paths_of(artefact)[-1] not in lost:
+        empty = replace(artefact, truncated=False, timed_out=False, exit_code=None, status=None)
+        return replace(_built(empty, _asked(folder, artefact), {}), failure=failure)
+    if artefact.kind == "command":
+        asked = Command(key=artefact.key, argv=(artefact.question or artefact.key,))
+        return CommandResult(question=asked, started=artefact.started, failure=failure)
+    request = HttpRequest(key=artefact.key, method="GET", path="/", base="")
+    return HttpResult(question=request, started=artefact.started, failure=failure)
 
 
 def known_host(folder: Path, name: str) -> Host:
-    """The host as the run was told of it."""
-    for event in _events(folder / EVENTS):
-        for host in event.get("hosts", ()) if event.get("event") == "plan" else ():
-            if host.get("name") == name:
-                return reportjson.decode(Host, host)
+    """The host as the run was told of it; where that is lost, its name alone."""
+    with contextlib.suppress(OSError, TypeError, AttributeError, reportjson.NotAReport):
+        for event in _events(folder / EVENTS):
+            for host in event.get("hosts", ()) if event.get("event") == "plan" else ():
+                if host.get("name") == name:
+                    return reportjson.decode(Host, host)
     return Host(name=name)
 
 
 def _result(folder: Path, artefact: Artefact) -> Result:
     files = {part: inside(folder, path).read_bytes() for part, path in artefact.files}
+    return _built(artefact, _asked(folder, artefact), files)
+
+
+def _asked(folder: Path, artefact: Artefact) -> dict[str, Any]:
+    """The question, and what else `interpret` may look at besides the bytes."""
     about = inside(folder, artefact.files[0][1].rpartition(".")[0] + ".json").read_bytes()
-    asked = json.loads(about)["asked"]
+    asked: dict[str, Any] = json.loads(about)["asked"]
+    return asked
+
+
+def _built(artefact: Artefact, asked: dict[str, Any], files: Mapping[str, bytes]) -> Result:
     road: dict[str, Any] = {
         "started": artefact.started,
         "seconds": artefact.seconds,
@@ -167,6 +282,7 @@ def _result(folder: Path, artefact: Artefact) -> Result:
             stdout=files.get("stdout", b""),
             stderr=files.get("stderr", b""),
             stderr_truncated=bool(asked["stderr_truncated"]),
+            stopped=bool(asked.get("stopped", False)),
             **road,
         )
     return HttpResult(

@@ -16,7 +16,17 @@ from typing import Any
 
 from ddprobe import __version__, reportjson
 from ddprobe.errors import UsageError
-from ddprobe.model import Artefact, CommandResult, Finding, Host, HostRecord, Report, Result, StepRecord
+from ddprobe.model import (
+    Artefact,
+    CommandResult,
+    Finding,
+    Host,
+    HostRecord,
+    PlaybookRecord,
+    Report,
+    Result,
+    StepRecord,
+)
 from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, MANIFEST, PAGE, REPORT, artefact_path, safe_name
 
 ELSEWHERE = "choose another folder with --reports"
@@ -68,6 +78,10 @@ class ReportWriter:
     def plan(self, hosts: Sequence[Host], steps: Sequence[StepRecord]) -> None:
         """Note what is going to be asked of whom, so that a killed run can tell what it did not come to."""
         self._event("plan", hosts=tuple(hosts), steps=tuple(steps))
+
+    def playbook(self, record: PlaybookRecord) -> None:
+        """Note which playbook is carried out, and with what, so that a killed run can be gone on with."""
+        self._event("playbook", record=record)
 
     def answer(self, host: str, step: str, result: Result) -> None:
         """Keep an answer: its bytes as files, and that it came."""
@@ -278,6 +292,7 @@ def _asked(result: Result) -> dict[str, Any]:
     """What `interpret` may look at besides the bytes, so that old evidence can be judged again."""
     asked: dict[str, Any] = {**reportjson.encode(result.question), "failure": result.failure}
     if isinstance(result, CommandResult):
+        asked["stopped"] = result.stopped
         asked["argv"] = [w if isinstance(w, str) else {"glob": w.pattern} for w in result.question.argv]
         return {**asked, "stdin": len(result.question.stdin), "stderr_truncated": result.stderr_truncated}
     return {

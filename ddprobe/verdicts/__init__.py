@@ -20,14 +20,17 @@ from ddprobe.verdicts import (
     healthy,
     hypotheses,
     inconclusive,
+    launch_or_cpu_bound,
     long_context_bug,
     long_context_decay,
     metric_inconsistency,
     not_speculating,
+    of_logs,
     simulated_acceptance,
     spec_net_loss,
     standing,
     text_difficulty,
+    times_only,
 )
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.ruling import Judge, Ruling
@@ -43,7 +46,7 @@ DRAFTER: tuple[Judge, ...] = (
     text_difficulty.judge,
 )
 """What the drafter can do; texts and lengths are compared."""
-TIME: tuple[Judge, ...] = (attention_kernel_bottleneck.judge, gpu_state.judge)
+TIME: tuple[Judge, ...] = (attention_kernel_bottleneck.judge, launch_or_cpu_bound.judge, gpu_state.judge)
 """Where the time goes, whatever is committed."""
 
 
@@ -53,12 +56,15 @@ def judge(
     """The verdicts on one host, the one that explains most of the lost speed first.
 
     One that voids what was measured comes before all others: what they explain cannot be weighed until it is settled.
-    Empty without evidence of a commit probe; where there is some, and no verdict, it is `inconclusive`.
+    Without evidence of a commit probe, those that the servers' logs support, and empty where they support none. With
+    such evidence, and no verdict, it is `inconclusive`.
     """
     case = Case(tuple(facts), tuple(findings), gpu_bandwidth)
     if not _probed(case):
-        return ()
+        return _ranked(of_logs.judge(case))
     found = _rulings(case)
+    if not found and case.step_times and not case.points:
+        return _ranked([times_only.judge(case)])
     if not found:
         found = [healthy.judge(case) if _comparable(case) else None]
     return _ranked([ruling for ruling in found if ruling is not None] or [inconclusive.judge(case)])
@@ -85,8 +91,12 @@ def ledger(
 
 
 def _probed(case: Case) -> bool:
-    """Whether a commit probe sent requests."""
-    return case.setup is not None and not case.setup.planned_only and bool(case.points or case.requests)
+    """Whether a commit probe sent requests, or step times were measured."""
+    return (
+        case.setup is not None
+        and not case.setup.planned_only
+        and bool(case.points or case.step_times or case.requests)
+    )
 
 
 def _ranked(found: Iterable[Ruling]) -> tuple[Verdict, ...]:
@@ -111,8 +121,11 @@ def _ask(judges: Iterable[Judge], case: Case) -> list[Ruling]:
 def _comparable(case: Case) -> bool:
     """Whether texts and lengths of this run may be compared to say something of a drafter."""
     lengths = case.check("prompt-length")
-    lookup = case.setup is not None and case.setup.drafter == "lookup"
-    return not lookup and not standing.drifted(case) and (lengths is None or lengths.agrees is not False)
+    return (
+        not standing.looks_up(case)
+        and not standing.drifted(case)
+        and (lengths is None or lengths.agrees is not False)
+    )
 
 
 def _plain(verdict: Verdict) -> Verdict:

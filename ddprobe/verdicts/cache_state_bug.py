@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddprobe.model import Finding, Outcome, Verdict
-from ddprobe.verdicts import words
+from ddprobe.verdicts import standing, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.ruling import Ruling, weakest
 
@@ -16,8 +16,7 @@ def judge(case: Case) -> Ruling | None:
     A drafter that looks text up remembers requests, cached or not: for it this is no sign of the cache.
     """
     check = case.check("cold-cached")
-    lookup = case.setup is not None and case.setup.drafter == "lookup"
-    if check is None or check.agrees is not False or lookup:
+    if check is None or check.agrees is not False or standing.looks_up(case):
         return None
     cached = [request.cached_tokens for request in case.requests if request.purpose == "cached"]
     known = [tokens for tokens in cached if tokens is not None]

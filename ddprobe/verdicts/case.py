@@ -15,8 +15,13 @@ from ddprobe.facts import (
     CommitRequest,
     CommitSetup,
     DecodeSeries,
+    Discovered,
+    Gpu,
+    GpuSample,
+    GpuWindow,
     LogEvent,
     ModelConfig,
+    Reach,
     ServerArgs,
     ServerProcess,
 )
@@ -36,19 +41,37 @@ class Case:
 
     @functools.cached_property
     def setup(self) -> CommitSetup | None:
-        return next((fact for fact in self.facts if isinstance(fact, CommitSetup)), None)
+        """That of the last commit probe, where step times were measured beside."""
+        every = tuple(self._of(CommitSetup))
+        return next(
+            (fact for fact in reversed(every) if fact.purpose == "commit"), every[0] if every else None
+        )
 
     @functools.cached_property
     def points(self) -> tuple[CommitPoint, ...]:
-        """The measured points proper, by arm in the order of measuring, then by context."""
-        found = [fact for fact in self._of(CommitPoint) if fact.purpose == "point"]
+        """The measured points proper, by arm in the order of measuring, then by context.
+
+        Of one that was measured again with more steps, the one with most: it stands in for the shorter look.
+        """
+        best: dict[tuple[str, str, int], CommitPoint] = {}
+        for fact in self._of(CommitPoint):
+            place = (fact.base, fact.arm, fact.context_tokens)
+            if fact.purpose == "point" and (place not in best or fact.steps >= best[place].steps):
+                best[place] = fact
+        found = list(best.values())
         arms = list(dict.fromkeys(point.arm for point in found))
         return tuple(sorted(found, key=lambda point: (arms.index(point.arm), point.context_tokens)))
 
     @functools.cached_property
+    def step_times(self) -> tuple[CommitPoint, ...]:
+        """Points of a ladder that was sent for its times, by text and context."""
+        found = [fact for fact in self._of(CommitPoint) if fact.purpose == "step-time"]
+        return tuple(sorted(found, key=lambda point: (point.arm, point.context_tokens)))
+
+    @functools.cached_property
     def again(self) -> CommitPoint | None:
         """The first point, measured once more at the end."""
-        return next((fact for fact in self._of(CommitPoint) if fact.purpose == "again"), None)
+        return next((fact for fact in reversed(self.every(CommitPoint)) if fact.purpose == "again"), None)
 
     @functools.cached_property
     def first(self) -> CommitPoint | None:
@@ -95,13 +118,19 @@ class Case:
     def events(self) -> tuple[LogEvent, ...]:
         return tuple(self._of(LogEvent))
 
-    def arm(self, name: str) -> tuple[CommitPoint, ...]:
-        """The points of every script of that arm, by context."""
-        return tuple(p for p in self.points if p.arm == name or p.arm.startswith(f"{name} "))
-
     def check(self, name: str) -> CommitCheck | None:
         """The last check of that name; None when it was not made."""
         return next((check for check in reversed(self.checks) if check.name == name), None)
+
+    @functools.cached_property
+    def gpus(self) -> tuple[str, ...]:
+        """Names of the kinds of card, each once, as the driver's tools print them."""
+        found = [fact.value for fact in self._of(Discovered) if fact.what == "gpu"]
+        found += [gpu for fact in self._of(Reach) for gpu in fact.gpus]
+        found += [
+            fact.name for fact in self.facts if isinstance(fact, Gpu | GpuSample | GpuWindow) and fact.name
+        ]
+        return tuple(dict.fromkeys(found))
 
     # --- the server that was measured, among all there are ---------------------------------------------
 

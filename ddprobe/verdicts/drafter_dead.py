@@ -33,7 +33,7 @@ def judge(case: Case) -> Ruling | None:
 
 def _dead(case: Case, point: CommitPoint, most: int | None) -> Ruling | None:
     limit = thresholds.dead_below(most)
-    alive = [p for ladder in ladders(case) for p in ladder.points if mean(p) > limit and _above(p, limit)]
+    alive = [p for ladder in ladders(case) for p in ladder.points if _above(p, limit)]
     if alive:
         return None
     sure = point.commit_high is not None and point.commit_high <= limit and point.drafted_steps is not None
@@ -103,7 +103,7 @@ def _above(point: CommitPoint, limit: float) -> bool:
 
 def _lost(point: CommitPoint, most: int | None) -> float:
     """How many times faster a sound drafter would be on this text."""
-    return max(1.0, thresholds.EXPECTED * most / mean(point)) if most is not None else 1.0
+    return 1.0 if most is None else thresholds.EXPECTED * most / mean(point)
 
 
 def _position(point: CommitPoint) -> tuple[str, str]:

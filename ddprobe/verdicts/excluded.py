@@ -7,23 +7,20 @@ from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.ladder import EASY, WIDE, ladders, mean
 from ddprobe.verdicts.reach import reach
 
-OF_A_DRAFTER = ("drafter_dead", "long_context_bug", "far_kv")
-"""What easy text cannot exclude where the drafter looks text up."""
-
 
 def excluded(case: Case, *but: str) -> tuple[str, ...]:
     """One sentence for each other explanation that the evidence excludes."""
-    if case.setup is not None and case.setup.drafter == "lookup":
-        but += OF_A_DRAFTER
     return tuple(text for name, text in by_name(case).items() if text and name not in but)
 
 
 def by_name(case: Case) -> dict[str, str]:
     """Each explanation that measurements can exclude, with the sentence that excludes it; empty where they do not."""
+    # Easy text says nothing of a drafter that looks text up.
+    lookup = standing.looks_up(case)
     return {
-        "drafter_dead": _dead(case),
-        "long_context_bug": _position(case),
-        "far_kv": _far(case),
+        "drafter_dead": "" if lookup else _dead(case),
+        "long_context_bug": "" if lookup else _position(case),
+        "far_kv": "" if lookup else _far(case),
         "cache_state_bug": _cache(case),
         "gpu_state": _drift(case),
         "metric_inconsistency": _sources(case),

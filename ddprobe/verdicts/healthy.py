@@ -22,7 +22,7 @@ def judge(case: Case) -> Ruling | None:
     sound = (
         prose.whole
         and prose.kept
-        and not any(prose.hard(p) for p in (prose.ladder.points if prose.ladder else ()))
+        and all(prose.fine(p) for p in (prose.ladder.points if prose.ladder is not None else ()))
     )
     hard = prose.whole and not sound
     known = case.setup is not None and case.setup.drafter == "model"
@@ -37,7 +37,8 @@ def judge(case: Case) -> Ruling | None:
     if prose.ladder is not None and prose.ladder.points:
         reasons.append(words.commits(_ends(prose.ladder.points), most))
     reasons.append(f"this holds up to {sizes.short(longest)}, the longest prompt that was measured")
-    weak = [p for p in easy if mean(p) < thresholds.EXPECTED * (thresholds.ceiling_of(p, most) or 0)]
+    tops = [(point, thresholds.ceiling_of(point, most)) for point in easy]
+    weak = [point for point, top in tops if top is not None and mean(point) < thresholds.EXPECTED * top]
     if weak:
         reasons.append(
             f"repeated text stays below {thresholds.EXPECTED:.0%} of the ceiling, which the better drafters reach: this "
@@ -104,7 +105,7 @@ def _timed(case: Case, slower: Growth | None) -> tuple[str, ...]:
 
 
 def _ends(points: tuple[CommitPoint, ...]) -> tuple[CommitPoint, ...]:
-    return points if len(points) < 2 else (points[0], points[-1])
+    return tuple(dict.fromkeys((points[0], points[-1])))
 
 
 def _far_bad(found: Reach) -> bool:

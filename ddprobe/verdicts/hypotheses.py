@@ -10,16 +10,19 @@ from collections.abc import Callable, Sequence
 
 from ddprobe.facts import GpuSample
 from ddprobe.model import Cite, Finding, Hypothesis, Outcome, Verdict
-from ddprobe.verdicts import standing, thresholds, words
+from ddprobe.verdicts import gpu_state, launch_or_cpu_bound, said, standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import attention_kernel_bottleneck as collected_attention
 from ddprobe.verdicts.collected import figures
 from ddprobe.verdicts.excluded import by_name
-from ddprobe.verdicts.growth import growth, timed
-from ddprobe.verdicts.reach import reach
+from ddprobe.verdicts.gpu_state import shifted
+from ddprobe.verdicts.growth import growth, law, timed, windows
+from ddprobe.verdicts.reach import beyond, held_afar, reach
 
 SUPPORTED, REFUTED, UNTESTED = "supported", "refuted", "untested"
 SURE = ("medium", "high")
+ROTATION = ("DC31", "DC32", "DC33", "DC36", "DC39", "DC46", "DC47", "DC50")
+"""Lints on how positions are rotated, at every length."""
 Told = tuple[str, str, tuple[Cite, ...]]
 """(status, evidence in a sentence, where it can be checked)"""
 _NONE: Told = (UNTESTED, "", ())
@@ -55,8 +58,10 @@ class Judged:
     def holds_near(self) -> Told | None:
         """Repeated text is drafted well, as well at the longest length as at the shortest."""
         line = self.easy
-        unfit = figures.looks_up(self.case) or standing.drifted(self.case)
-        if line is None or len(line.points) < 2 or not (line.works and line.level) or unfit:
+        lookup = figures.looks_up(self.case) or standing.looks_up(self.case)
+        if line is None or lookup or standing.drifted(self.case):
+            return None
+        if len(line.points) < 2 or not (line.works and line.level):
             return None
         ends = figures.ends(line)
         return REFUTED, f"{figures.told(ends, line.ceiling)}: it holds", words.cites(*ends)
@@ -103,17 +108,42 @@ def _breaks_with_length(judged: Judged) -> Told:
     held = judged.holds_near
     if held:
         return UNTESTED, f"{held[1]} for text that stays near; a far copy was not measured", held[2]
-    return _NONE
+    return UNTESTED, *said.at_lengths(judged.case, "commit length")
 
 
 def _positions(judged: Judged) -> Told:
+    """A limit on positions shows on text repeated nearby; a subtler fault of YaRN only on what is copied from afar."""
+    supported = judged.by("long_context_bug", "rope_position", "draft_length_limit")
+    if supported:
+        return supported
+    dead = judged.verdict("drafter_dead")
+    if dead is not None:
+        faults = judged.case.found(Outcome.FAIL, *ROTATION)
+        told = "it is so at the shortest length, so no limit is why; wrong positions at every length would do the same"
+        return _lint(faults[0], SUPPORTED) if faults else (UNTESTED, told, dead.cites[:4])
+    near = judged.without("long_context_bug")
+    if near is None and judged.verdict("long_context_bug") is None:
+        near = judged.holds_near
+    if near is None:
+        return _NONE
+    far = held_afar(judged.case)
+    if far is not None:
+        told = words.commits([far], standing.ceiling(judged.case))
+        return REFUTED, f"{near[1]}; {told}: from afar as well", (*near[2], *words.cites(far))
     return (
-        judged.by("long_context_bug", "rope_position", "draft_length_limit")
-        or judged.without("long_context_bug")
-        or (None if judged.verdict("long_context_bug") else judged.holds_near)
-        or judged.against("drafter_dead")
-        or _NONE
+        UNTESTED,
+        f"{near[1]}. A subtle fault of YaRN would not show there: {_unreached(judged.case)}",
+        near[2],
     )
+
+
+def _unreached(case: Case) -> str:
+    """What no copy came from beyond."""
+    lengths = beyond(case)
+    if lengths is None:
+        return "neither the drafter's window nor its original length is known"
+    named = words.listed([f"{name} ({tokens} tokens)" for tokens, name in lengths])
+    return f"nothing that holds was copied from beyond {named}" if named else "no far copy holds"
 
 
 def _window(judged: Judged) -> Told:
@@ -128,6 +158,9 @@ def _window(judged: Judged) -> Told:
 
 
 def _cache(judged: Judged) -> Told:
+    # Without a drafter there is no draft KV to lose.
+    if judged.verdict("not_speculating") is not None:
+        return _NONE
     return judged.by("cache_state_bug") or judged.without("cache_state_bug") or _NONE
 
 
@@ -150,7 +183,7 @@ def _text(judged: Judged) -> Told:
     if excluded:
         return excluded
     prose = standing.control(judged.case)
-    if prose.whole and prose.ladder is not None and not any(map(prose.hard, prose.ladder.points)):
+    if prose.whole and prose.ladder is not None and all(map(prose.fine, prose.ladder.points)):
         shown = prose.ladder.points
         return REFUTED, f"{words.commits(shown[-1:], prose.ceiling)}: not hard", words.cites(*shown[-1:])
     return _NONE
@@ -161,7 +194,15 @@ def _attention(judged: Judged) -> Told:
     if supported:
         return supported
     case = judged.case
-    points, slower = timed(case), growth(case)
+    points, slower, fitted = timed(case), growth(case), law(case)
+    if shifted(fitted) and fitted is not None and fitted.shift is not None:
+        moved = (
+            f"steps took {fitted.shift.value:.2f} times as long later in the run: its slope does not count"
+        )
+        return UNTESTED, moved, words.cites(fitted)
+    if fitted is not None and fitted.form == "flat" and len(points) >= thresholds.LOG_LENGTHS:
+        told = f"the step time is flat over {words.count(len(fitted.contexts), 'length')} up to {words.at(points[-1])[3:]}"
+        return REFUTED, f"{told} ({words.count(fitted.points, 'median')})", words.cites(*points[-1:])
     if len(points) >= thresholds.LOG_LENGTHS and slower is None:
         return REFUTED, f"a step takes no longer at {words.at(points[-1])[3:]}", words.cites(*points[-1:])
     if (
@@ -172,7 +213,9 @@ def _attention(judged: Judged) -> Told:
     ):
         return REFUTED, f"{slower.told}; {slower.explained}", words.cites(slower.short, slower.long)
     flat = "" if points else collected_attention.flat(case)
-    return (REFUTED, flat, ()) if flat else (UNTESTED, slower.told if slower else "", ())
+    if flat:
+        return REFUTED, flat, ()
+    return (UNTESTED, slower.told, ()) if slower else (UNTESTED, *said.at_lengths(case, "throughput"))
 
 
 def _launches(judged: Judged) -> Told:
@@ -183,6 +226,15 @@ def _launches(judged: Judged) -> Told:
     if slower is not None and slower.confidence in SURE:
         reason = slower.reasons[0] if slower.reasons else ""
         return REFUTED, f"launches take as long at any length, and {reason}", slower.cites[:4]
+    near = launch_or_cpu_bound.refuted(judged.case)
+    if near is not None:
+        found, line = near
+        return (
+            REFUTED,
+            f"the part of a step that does not depend on the context is {words.short(found.a.value)} ms "
+            f"({words.count(found.points, 'median')}), and reading the weights takes {words.short(line.weights_ms or 0.0)} ms of that",
+            words.cites(found),
+        )
     return _NONE
 
 
@@ -197,6 +249,17 @@ def _gpu(judged: Judged) -> Told:
             UNTESTED,
             f"clocks are held down by {reasons}; no step time says that it matters",
             words.cites(*held),
+        )
+    low = judged.case.found(Outcome.WARN, "GP03")
+    if low and low[0].cites and judged.case.every(GpuSample):
+        return UNTESTED, f"{low[0].id}: {low[0].summary}; no step time says that it matters", low[0].cites
+    seen = windows(judged.case)
+    hard = sorted({reason for w in seen for reason in w.clock_reasons or () if reason in gpu_state.HELD})
+    if hard:
+        return (
+            UNTESTED,
+            f"{words.listed(hard)} held clocks, and no step time moved by it",
+            words.cites(*seen[:4]),
         )
     again = judged.case.check("step-time-again")
     if again is not None and again.agrees:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ddprobe.facts import CommitPoint, CommitSetup
-from ddprobe.model import Verdict
+from ddprobe.model import Outcome, Verdict
 from ddprobe.verdicts import standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.excluded import excluded
@@ -14,6 +14,7 @@ from ddprobe.verdicts.reach import reach
 from ddprobe.verdicts.ruling import Ruling
 
 MOST = 8
+MOST_ADVICE = 4
 """Sentences of one kind that a person still reads."""
 
 
@@ -48,9 +49,14 @@ def _ruling(case: Case, kind: str, reasons: list[str], missing: list[str], todo:
             cites=words.cites(case.setup, *(p for p in case.points if p.commit_mean is not None)),
             ruled_out=excluded(case),
             missing=tuple(dict.fromkeys(missing))[:MOST],
-            next=tuple(dict.fromkeys(todo)),
+            next=tuple(dict.fromkeys([*_advice(case), *todo])),
         )
     )
+
+
+def _advice(case: Case) -> list[str]:
+    """What lints that fail advise: it comes before measuring again."""
+    return [f.advice for f in case.findings if f.outcome is Outcome.FAIL and f.advice][:MOST_ADVICE]
 
 
 def _nothing(case: Case) -> Ruling:
@@ -63,12 +69,11 @@ def _nothing(case: Case) -> Ruling:
 
 
 def _state(case: Case, told: str) -> Ruling:
-    lookup = case.setup is not None and case.setup.drafter == "lookup"
     reasons = [
         told,
         "what is committed depends on what was sent before: a fall over the ladder is then none with context",
     ]
-    if lookup:
+    if standing.looks_up(case):
         reasons.append(
             "a drafter that looks text up keeps a memory of earlier requests, and that alone can do this"
         )

@@ -24,7 +24,7 @@ COPYING = (*EASY, WIDE, FAR)
 
 def arm_of(label: str) -> str:
     """The arm that a point's label begins with."""
-    return label.split(" ", 1)[0]
+    return label.partition(" ")[0]
 
 
 def doubt(case: Case, point: CommitPoint) -> str:
@@ -125,12 +125,12 @@ class Ladder:
         if not self.points:
             return None
         short = self.points[0]
-        fallen = [point for point in self.points[1:] if collapsed(short, point)]
+        fallen = [point for point in self.points if collapsed(short, point)]
         if not fallen:
             return None
         bad = fallen[0]
         good = self.points[self.points.index(bad) - 1]
-        after = self.points[self.points.index(bad) + 1 :]
+        after = self.points[self.points.index(bad) :]
         worst = min(fallen, key=lambda point: (mean(point), point.context_tokens))
         lost = mean(short) - mean(worst)
         steepest = max(mean(a) - mean(b) for a, b in itertools.pairwise(self.points))
@@ -140,7 +140,7 @@ class Ladder:
             bad=bad,
             worst=worst,
             recovers=next((point for point in after if not collapsed(short, point)), None),
-            edge=lost <= 0 or steepest >= thresholds.ONE_STEP * lost,
+            edge=steepest >= thresholds.ONE_STEP * lost,
         )
 
 

@@ -11,7 +11,7 @@ from ddprobe.parsing import sizes
 from ddprobe.verdicts import standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.excluded import excluded
-from ddprobe.verdicts.ladder import EASY, FAR, NEAR, WIDE, Fall, Ladder, ladders, mean
+from ddprobe.verdicts.ladder import EASY, FAR, NEAR, WIDE, Fall, Ladder, arm_of, ladders, mean
 from ddprobe.verdicts.reach import by_design, far_loss
 from ddprobe.verdicts.ruling import Ruling, weakest
 
@@ -225,7 +225,7 @@ def _unsettled(case: Case, kind: str, fall: Fall, limits: Sequence[Limit]) -> tu
     missing = []
     if fall.bad.context_tokens > 1.25 * fall.good.context_tokens:
         missing.append(f"the edge itself: it lies anywhere {_between(fall)}")
-    if not kind and len({limit.kind for limit in limits}) > 1:
+    if not kind and limits:
         missing.append("which of these limits it is: a length on each side of every one")
     if case.config("drafter") is None and not limits:
         missing.append("the drafter's config.json: which limits does it have?")
@@ -259,7 +259,7 @@ def _next(
     ]
     return (
         *dict.fromkeys(finding.advice for finding in lints if finding.advice),
-        words.command(case, [fall.short.arm.split(" ", 1)[0]], sides or halves),
+        words.command(case, [arm_of(fall.short.arm)], sides or halves),
         *(
             (CONTROLS[kind],)
             if kind in CONTROLS

@@ -32,11 +32,7 @@ def _prose(case: Case) -> Ruling | None:
 
 def _easy(case: Case) -> Ruling | None:
     """Repeated text fades a little with each length: no collapse, and no more than its intervals tell."""
-    fading = [
-        ladder
-        for ladder in ladders(case, *EASY)
-        if ladder.whole and len(ladder.points) > 1 and _fades(ladder)
-    ]
+    fading = [ladder for ladder in ladders(case, *EASY) if ladder.whole and _fades(ladder)]
     short = standing.short_point(case)
     found = reach(case)
     if not fading or short is None or not standing.works(case, short) or found.lost:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ddprobe.facts import Account, Claim, CommitRequest
 from ddprobe.model import Outcome, Verdict
-from ddprobe.verdicts import standing, thresholds, words
+from ddprobe.parsing.acceptance import LONGEST
+from ddprobe.verdicts import counting, standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.growth import growth
 from ddprobe.verdicts.ruling import Ruling
@@ -41,32 +42,37 @@ def judge(case: Case) -> Ruling | None:
     measured = [request for request in case.requests if not request.error]
     enough = len(disagreeing) >= min(2, max(1, len(measured)))
     check = case.check("sources")
-    contradicted = check is not None and check.agrees is False
+    contradicting = [check] if check is not None and check.agrees is False else []
     lints = case.found(Outcome.FAIL, *LINTS)
     claims = tuple(_claims(case))
-    if not (enough or contradicted or lints or claims):
+    if not (enough or contradicting or lints or claims):
         return None
     by_request = enough or bool(lints and not claims)
     pooled = _pooled(measured)
     commit_path = (pooled is not None and pooled.not_committed) or _deep(case, pooled)
     reasons = _reasons(disagreeing if enough else [], pooled)
-    reasons += [check.text] if contradicted and check is not None else []
+    reasons += [check.text for check in contradicting]
     reasons += [f"{finding.id}: {finding.summary}" for finding in lints if not enough]
     reasons += [text for _, text in claims]
     reasons += _not_the_text(case, pooled) if commit_path else []
-    kind = "commit_path" if commit_path else "metric" if by_request or contradicted else "worker_reporting"
+    lines = counting.lines(case)
+    if lines:
+        reasons.append(f"the installed source computes them so: {'; '.join(line.told for line in lines)}")
+    kind = "commit_path" if commit_path else "metric" if by_request or contradicting else "worker_reporting"
     solid = by_request and sum(request.num_spec_steps or 0 for request in disagreeing) >= thresholds.MIN_STEPS
-    facts = (check if contradicted else None, *disagreeing, *(claim for claim, _ in claims))
+    facts = (*contradicting, *disagreeing, *(claim for claim, _ in claims))
     return Ruling(
         Verdict(
             name="metric_inconsistency",
             kind=kind,
             confidence="high" if solid else "medium",
             reasons=tuple(dict.fromkeys(reasons)),
-            cites=words.cites(*facts) + tuple(cite for finding in lints for cite in finding.cites),
+            cites=words.cites(*facts)
+            + tuple(cite for finding in lints for cite in finding.cites)
+            + tuple(line.cite for line in lines),
             ruled_out=_ruled_out(commit_path),
-            missing=_missing(pooled, commit_path),
-            next=_next(case, commit_path),
+            missing=_missing(pooled, commit_path, read=bool(lines)),
+            next=_next(case, commit_path, read=bool(lines)),
         ),
         explains=_explains(case, pooled) if commit_path else 1.0,
         voids=commit_path,
@@ -89,14 +95,15 @@ def _pooled(requests: list[CommitRequest]) -> Pooled | None:
     return Pooled(
         streamed=_commit([streamed for streamed, _ in found]),
         told=_commit([other for _, other in found]),
-        steps=sum(other.steps or 0 for _, other in found),
+        steps=sum(other.steps for _, other in found if other.steps),
         requests=len(found),
         origin=min(other.origin for _, other in found),
     )
 
 
 def _commit(accounts: list[Account]) -> float:
-    return 1 + sum(a.accepted or 0 for a in accounts) / sum(a.steps or 0 for a in accounts)
+    accepted = sum(account.accepted for account in accounts if account.accepted)
+    return 1 + accepted / sum(account.steps for account in accounts if account.steps)
 
 
 def _reasons(disagreeing: list[CommitRequest], pooled: Pooled | None) -> list[str]:
@@ -133,7 +140,8 @@ def _impossible(claim: Claim, most: int | None) -> str:
     """What no server can have measured."""
     if claim.what == "accept rate" and claim.value > 1 + thresholds.ROUNDED:
         return f"{_told(claim)}: a share of the drafts cannot exceed 1, so this is a length, or counts the bonus token"
-    if claim.what not in LENGTHS or claim.value == 0:
+    if claim.what not in LENGTHS or claim.value <= 0 or claim.value > LONGEST:
+        # A gauge that was never set, or no figure of anything.
         return ""
     if claim.value < 1 - thresholds.ROUNDED:
         return f"{_told(claim)}: a step commits at least its bonus token, so this counts accepted drafts only"
@@ -161,11 +169,12 @@ def _beside_measured(case: Case, claim: Claim) -> str:
     """Only a figure over the very requests of the probe can be compared with them."""
     if claim.window != "during the probe" or claim.what not in LENGTHS:
         return ""
-    counted = [r for r in case.requests if r.num_spec_steps and r.num_accepted_draft_tokens is not None]
-    steps = sum(request.num_spec_steps or 0 for request in counted)
+    counts = [(r.num_spec_steps, r.num_accepted_draft_tokens) for r in case.requests]
+    counted = [(steps, accepted) for steps, accepted in counts if steps and accepted is not None]
+    steps = sum(steps for steps, _ in counted)
     if steps < thresholds.MIN_STEPS or any(r.error for r in case.requests):
         return ""
-    measured = 1 + sum(request.num_accepted_draft_tokens or 0 for request in counted) / steps
+    measured = 1 + sum(accepted for _, accepted in counted) / steps
     # Each request's last step is left out here, and may be counted there.
     most = standing.ceiling(case)
     tail = len(counted) * ((most or 1) - 1) / steps
@@ -184,13 +193,24 @@ def _told(claim: Claim) -> str:
     return f"{claim.origin} states {claim.what} {claim.value:.2f}" + (f" ({scope})" if scope else "")
 
 
+def _depth(case: Case) -> float | None:
+    """The greatest accepted depth that somebody states."""
+    return max((claim.value for claim in case.claims if claim.what == "accepted depth"), default=None)
+
+
+def _streamed(case: Case, pooled: Pooled | None) -> float | None:
+    """Tokens per step as they came out."""
+    return pooled.streamed if pooled is not None else _shown(case)
+
+
 def _deep(case: Case, pooled: Pooled | None) -> bool:
     """A stated depth of a draft or more, while the stream shows one token a step."""
-    depth = max((claim.value for claim in case.claims if claim.what == "accepted depth"), default=0.0)
-    streamed = pooled.streamed if pooled is not None else _shown(case)
+    depth, streamed = _depth(case), _streamed(case, pooled)
+    if depth is None or depth < 1 or streamed is None:
+        return False
     lengths = [claim.value for claim in case.claims if claim.what in LENGTHS]
-    contradicted = any(value < 1 + depth - thresholds.CLAIM * (1 + depth) for value in lengths)
-    return depth >= 1 and contradicted and streamed is not None and streamed <= thresholds.DEAD
+    contradicted = any(value < (1 - thresholds.CLAIM) * (1 + depth) for value in lengths)
+    return contradicted and streamed <= thresholds.DEAD
 
 
 def _shown(case: Case) -> float | None:
@@ -201,10 +221,12 @@ def _shown(case: Case) -> float | None:
 
 def _explains(case: Case, pooled: Pooled | None) -> float:
     """How many times more tokens were accepted than came out."""
-    depth = max((claim.value for claim in case.claims if claim.what == "accepted depth"), default=0.0)
-    streamed = pooled.streamed if pooled is not None else _shown(case) or 1.0
-    told = pooled.told if pooled is not None and pooled.not_committed else 1 + depth
-    return max(1.0, told / streamed)
+    if pooled is not None and pooled.not_committed:
+        return pooled.told / pooled.streamed
+    depth, streamed = _depth(case), _streamed(case, pooled)
+    assert depth is not None
+    assert streamed is not None
+    return (1 + depth) / streamed
 
 
 def _not_the_text(case: Case, pooled: Pooled | None) -> list[str]:
@@ -238,7 +260,9 @@ def _ruled_out(commit_path: bool) -> tuple[str, ...]:
     )
 
 
-def _missing(pooled: Pooled | None, commit_path: bool) -> tuple[str, ...]:
+def _missing(pooled: Pooled | None, commit_path: bool, *, read: bool) -> tuple[str, ...]:
+    if commit_path and read:
+        return ("greedy output with speculation off: whether what does come out is the target's own",)
     if commit_path:
         return ("what the accepted depth counts: the lines of the installed source that compute it",)
     if pooled is None:
@@ -246,12 +270,13 @@ def _missing(pooled: Pooled | None, commit_path: bool) -> tuple[str, ...]:
     return ()
 
 
-def _next(case: Case, commit_path: bool) -> tuple[str, ...]:
+def _next(case: Case, commit_path: bool, *, read: bool) -> tuple[str, ...]:
+    grep = () if read else ("ddprobe grep 'accept_len|commit_len' shows where both figures are made",)
     if commit_path:
         tree = case.setup is not None and case.setup.tree
         return (
             "compare greedy output with speculation on and off: it must be the same",
-            "ddprobe grep 'accept_len|commit_len' shows where both figures are made",
+            *grep,
             *(
                 ("measure once without the draft tree: a plain chain must commit 1 + accepted depth",)
                 if tree
@@ -260,5 +285,9 @@ def _next(case: Case, commit_path: bool) -> tuple[str, ...]:
         )
     return (
         "take no decision on the figure named above; tokens per streamed step count",
-        "ddprobe grep 'accept_len|accept_length' shows which formula the installed version has",
+        *(
+            ()
+            if read
+            else ("ddprobe grep 'accept_len|accept_length' shows which formula the installed version has",)
+        ),
     )

@@ -19,14 +19,14 @@ def judge(case: Case) -> Ruling | None:
     """Nothing was drafted, and no looking-up of repeated text explains that.
 
     A lookup drafter that found nothing in a text is not switched off, and a commit of 1.0 is not "no draft": both are
-    left to other verdicts.
+    left to other verdicts. Requests that were sent for their step times show it as well.
     """
     setup = case.setup
-    measured = [point for point in case.points if point.requests > point.failed]
+    measured = [point for point in (*case.points, *case.step_times) if point.requests > point.failed]
     if setup is None or not measured or (setup.speculating is not False and setup.drafter == "lookup"):
         return None
     steps = sum(point.steps for point in measured)
-    nothing = standing.drafted_nothing(case)
+    nothing = _drafted_nothing(case)
     # Without speculation no source counts drafts: then the server's word and one token a step are what there is.
     untold = all(point.drafted_steps is None for point in measured)
     single = all(point.commit_mean is None or point.commit_mean <= 1 for point in measured)
@@ -60,6 +60,14 @@ def judge(case: Case) -> Ruling | None:
         ),
         explains=float(setup.ceiling or 1),
     )
+
+
+def _drafted_nothing(case: Case) -> bool:
+    """No measured step had a draft. False where a source does not say, or step times show one."""
+    timed = [point.drafted_steps for point in case.step_times if point.steps]
+    if case.points:
+        return standing.drafted_nothing(case) and not any(timed)
+    return bool(timed) and all(drafted == 0 for drafted in timed)
 
 
 def _next(setup: CommitSetup) -> tuple[str, ...]:

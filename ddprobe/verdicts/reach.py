@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from ddprobe.engines.sglang_reading import SLIDING
@@ -52,8 +53,8 @@ class Reach:
     @property
     def kept(self) -> tuple[tuple[CommitPoint, CommitPoint], ...]:
         """Those of them beyond which the far passage is not drafted as well as the near one again."""
-        well = [far.context_tokens for near, far in self.pairs if holds(near, far)]
-        return tuple((near, far) for near, far in self.lost if far.context_tokens > max(well, default=0))
+        beyond = itertools.takewhile(lambda pair: not holds(*pair), reversed(self.pairs))
+        return tuple(pair for pair in reversed(tuple(beyond)) if collapsed(*pair))
 
     @property
     def works(self) -> bool:
@@ -74,6 +75,31 @@ def reach(case: Case) -> Reach:
     )
 
 
+def beyond(case: Case) -> tuple[tuple[int, str], ...] | None:
+    """Lengths from beyond which a copy must come before it shows far positions; None where nothing tells them.
+
+    Within the window or the length that the drafter was trained on, every distance is one that it always had.
+    """
+    config = case.config("drafter")
+    window = case.setup.window if case.setup is not None else None
+    original = None
+    if config is not None:
+        window = window or (config.sliding_window if config.use_sliding_window is not False else None)
+        original = config.rope.original_max_position
+    named = ((window, "the drafter's window"), (original, "its original length"))
+    found = tuple((tokens, name) for tokens, name in named if tokens)
+    return found if found or config is not None else None
+
+
+def held_afar(case: Case) -> CommitPoint | None:
+    """The far copy at the longest length, where it holds and comes from beyond all of these."""
+    found, lengths = reach(case), beyond(case)
+    if lengths is None or found.far is None or not found.works:
+        return None
+    longest = found.far.points[-1]
+    return longest if all(longest.context_tokens > tokens for tokens, _ in lengths) else None
+
+
 @dataclass(frozen=True, slots=True)
 class FarLoss:
     """A far passage that is not drafted where a near one is."""
@@ -82,13 +108,14 @@ class FarLoss:
     near: CommitPoint | None
     """The near one at the same length."""
     short: CommitPoint | None
-    """The same far text at the shortest length, where it still lay close."""
+    """The same far text at the shortest length, where it still lay close; known where there is no near one."""
     window: int | None
 
     @property
     def ratio(self) -> float:
         good = self.near or self.short
-        return mean(good) / mean(self.far) if good is not None else 1.0
+        assert good is not None
+        return mean(good) / mean(self.far)
 
 
 def far_loss(case: Case) -> FarLoss | None:

@@ -64,7 +64,7 @@ def _same_everywhere(case: Case) -> tuple[CommitPoint, ...]:
     if most is None or not arms & set(COPYING) or not arms & set(UNRELATED):
         return ()
     used = {bin for point in enough for bin, steps in enumerate(point.histogram or ()) if steps}
-    if not used or len(used) > 2 or max(used) - min(used) > 1 or min(used) < 1 or max(used) >= most - 1:
+    if not used or max(used) - min(used) > 1 or min(used) < 1 or max(used) >= most - 1:
         return ()
     shares = [(p.histogram or ())[min(used)] / sum(p.histogram or ()) for p in enough]
     return tuple(enough) if max(shares) - min(shares) <= thresholds.SAME_SHARES else ()

@@ -71,23 +71,35 @@ class Control:
 
     def hard(self, point: CommitPoint) -> bool:
         """Prose is hard for this drafter at this length: little in itself, and little beside repeated text."""
-        low = point.commit_low if point.commit_low is not None else mean(point)
+        return _little(point) and self._little_beside(point) is True
+
+    def fine(self, point: CommitPoint) -> bool:
+        """It is not hard there. Little in itself, and nothing to hold it against: neither hard nor fine."""
+        return not _little(point) or self._little_beside(point) is False
+
+    def _little_beside(self, point: CommitPoint) -> bool | None:
         beside = self.easy.at(point.context_tokens) if self.easy is not None else None
-        return (
-            low <= thresholds.HARD
-            and beside is not None
-            and mean(point) < thresholds.HARD_SHARE * mean(beside)
-        )
+        return None if beside is None else mean(point) < thresholds.HARD_SHARE * mean(beside)
+
+
+def _little(point: CommitPoint) -> bool:
+    low = point.commit_low if point.commit_low is not None else mean(point)
+    return low <= thresholds.HARD
 
 
 def control(case: Case) -> Control:
     prose = ladders(case, PROSE)
     easy = ladders(case, *EASY)
     return Control(
-        ladder=prose[0] if prose else None,
+        ladder=next(iter(prose), None),
         ceiling=ceiling(case),
         easy=next((ladder for ladder in easy if ladder.points), None),
     )
+
+
+def looks_up(case: Case) -> bool:
+    """The drafter looks repeated text up, by the server's own word: easy text says nothing of it."""
+    return case.setup is not None and case.setup.drafter == "lookup"
 
 
 # --- what stands in the way -------------------------------------------------------------------------------
@@ -109,11 +121,8 @@ def drifted(case: Case) -> str:
 def certainty(case: Case) -> str:
     """The confidence that the controls of the run allow: high only when each was made and agrees."""
     made = [case.check(name) for name in ("first-again", "cold-cached")]
-    if any(check is None or check.agrees is None for check in made):
-        return "medium"
-    clean = all(check is not None and check.agrees for check in made)
-    steady = not any(check.agrees is False for check in case.checks)
-    return "high" if clean and steady else "medium"
+    agreed = all(check is not None and check.agrees is True for check in made)
+    return "high" if agreed and not any(check.agrees is False for check in case.checks) else "medium"
 
 
 def controls_missing(case: Case) -> tuple[str, ...]:

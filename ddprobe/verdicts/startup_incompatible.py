@@ -80,9 +80,9 @@ def _end(case: Case, run: str) -> tuple[LogEvent, bool] | None:
     first = next(iter(own or crashes or died), None)
     if first is None:
         return None
-    up = max((_last(event) for event in events if event.kind == "ready"), default=0)
+    came_up = any(_last(event) > first.line for event in events if event.kind == "ready")
     # A log that only shows a traceback, and neither a start nor an end, may be of anything.
-    if up > first.line or not (died or any(_phase(event) == "start" for event in crashes)):
+    if came_up or not (died or any(_phase(event) == "start" for event in crashes)):
         return None
     return first, bool(died)
 

@@ -25,7 +25,8 @@ def judge(case: Case) -> Ruling | None:
     if not (prose.hard(short) and prose.hard(long)):
         return None
     most = standing.ceiling(case)
-    easy = prose.easy.at(long.context_tokens) or prose.easy.points[-1]
+    easy = prose.easy.at(long.context_tokens)
+    assert easy is not None
     far = found.far.points[-1]
     known = case.setup is not None and case.setup.drafter == "model"
     return Ruling(

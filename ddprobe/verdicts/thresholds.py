@@ -17,9 +17,9 @@ COPIES = 0.95
 # --- what a mean commit says ------------------------------------------------------------------------------
 
 DEAD = 1.5
-"""Repeated text at or below it: the drafter does nothing, for blocks of 5 and more …"""
+"""Mean commit of repeated text at or below which the drafter does nothing, in blocks of 5 and more."""
 DEAD_SHARE = 0.15
-"""… and for smaller ones this share of the drafts: public dead drafters stand between 0 and 0.02 (vllm#55605 0.02,
+"""The same for smaller blocks, as a share of the drafts: public dead drafters stand between 0 and 0.02 (vllm#55605 0.02,
 sglang#22315 0, lmdeploy#4991 0.004)."""
 WORKS = 0.6
 """Share of the ceiling from which repeated text counts as drafted well; between dead and this it is half wired."""
@@ -28,9 +28,10 @@ EXPECTED = 0.85
 FLAT = 0.25
 """Conditional acceptances within this of each other are flat: no position is special."""
 HARD = 2.0
-"""Prose at or below it is hard for this drafter (public figures for prose in blocks of 8: 1.4 to 3) …"""
+"""Prose at or below it is hard for this drafter (public figures for prose in blocks of 8: 1.4 to 3), if it is also below
+HARD_SHARE of repeated text."""
 HARD_SHARE = 0.5
-"""… if it is also below this share of repeated text at the same length."""
+"""Share of repeated text's commit at the same length below which prose is hard beside it."""
 
 # --- comparing two lengths --------------------------------------------------------------------------------
 
@@ -88,6 +89,11 @@ LOG_LENGTHS = 3
 """Ranges of context that a decode log must show before its throughput says something of a slope."""
 LOG_LINES = 2
 """Log lines that an acceptance figure needs: each is a window of 40 steps, or of ten seconds."""
+FEW = 8
+"""Log lines, or verify steps of a point, below which "nothing right" is said with low confidence."""
+IDLE_LINES = 4
+"""Decode lines without an acceptance figure from which they say something: one or two may have been shortened by whoever
+pasted them."""
 UNGRAPHED = 1.5
 """Step time without CUDA graphs over that with them, at like contexts, from which launches are what is waited for."""
 
@@ -102,6 +108,21 @@ GROWTH = 1.25
 """Growth of the step time over the ladder below which its slope is not worth a verdict."""
 LINEAR = 0.9
 """R² of a straight line that may be called one."""
+DROPPED = 1.25
+"""Steps that took this many times as long later in the run (or at the beginning): no slope of that run counts."""
+CLOCK_FELL = 0.95
+"""Share of the highest clock of a run below which a card's clock fell meanwhile."""
+FIXED = 5.0
+"""Constant part of a step over the time that reading the weights takes, from which something else is waited for. Full
+CUDA graphs bring public figures to 1.2 to 1.7 (11 to 13 ms beside 2.3 to 7.7), without them they are at 10 and more."""
+KNEE = 0.25
+"""A jump between two lengths counts where it is this share of a step before it."""
+IDLE_GPU = 80.0
+"""Percent of the time with any kernel running below which the GPU waits for something (DOMAIN's occupancy)."""
+FEW_SMS = 0.2
+"""Share of SM time with a warp on it below which a kernel uses a corner of the GPU (0.04 to 0.05 in serial attention)."""
+IDLE_DRAM = 0.1
+"""Share of cycles with memory moving data below which a step does not wait for bandwidth."""
 SLOWEST_GPU = 864.0
 """GB/s of the slowest card in the table of data sheets (L40S): taken where the GPU's own figure is not known, because
 it makes the roofline as high as it can be."""

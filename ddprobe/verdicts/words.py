@@ -35,9 +35,26 @@ MEANINGS = {
 
 KINDS = {
     (
+        "inconclusive",
+        "nothing_recognised",
+    ): "Nothing that was given is recognised as evidence.",
+    (
+        "inconclusive",
+        "times_only",
+    ): "Step times were measured and explain no loss; whether drafts are right was not asked.",
+    ("gpu_state", "throttled"): "The GPU's clock was held down while steps were measured.",
+    (
+        "launch_or_cpu_bound",
+        "beyond_a_length",
+    ): "Beyond a length a step takes longer at once: another path is taken there.",
+    (
         "text_difficulty",
         "degenerate_output",
     ): "The best figures belong to output that goes in a circle: they say nothing good of the drafter.",
+    (
+        "text_difficulty",
+        "template_mode",
+    ): "The mode of the chat template decides how hard the text is; the drafter is not broken.",
     (
         "metric_inconsistency",
         "commit_path",
@@ -59,7 +76,9 @@ def meaning(name: str, kind: str) -> str:
     return KINDS.get((name, kind)) or MEANINGS.get(name, "")
 
 
-_COMMAND = re.compile(r"\bddprobe (?:commit-probe|inspect-config|server|(?:grep|read) (?:'[^']*'|\S+))")
+_COMMAND = re.compile(
+    r"\bddprobe (?:commit-probe|step-time|gpu|inspect-config|server|(?:grep|read) (?:'[^']*'|\S+))"
+)
 
 
 def count(number: int, noun: str) -> str:
@@ -113,7 +132,7 @@ def _ms(value: float | None) -> str:
 
 def short(value: float) -> str:
     """Three digits, and never a power of ten: `7.76`, `1030`."""
-    return f"{value:.3g}" if 0.001 <= abs(value) < 999.5 or not value else f"{value:.0f}"
+    return f"{value:.3g}" if 0.0001 <= abs(value) < 999.5 else f"{value:.0f}"
 
 
 def titled(verdict: Verdict) -> str:

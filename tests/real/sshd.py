@@ -182,8 +182,12 @@ def server(
     authorized: bool = True,
     in_known_hosts: bool = True,
     settings: Sequence[str] = (),
+    everywhere: bool = False,
 ) -> Iterator[Server]:
-    """Start an sshd that lets the laptop in as `who` (the user who runs the tests, unless given)."""
+    """Start an sshd that lets the laptop in as `who` (the user who runs the tests, unless given).
+
+    `everywhere`: on every loopback address, 127.0.1.1 to 127.0.1.254 among them; sshd itself takes but 16 by name.
+    """
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     with folder() as home:
@@ -191,7 +195,7 @@ def server(
         keys = home / "authorized_keys"
         keys.write_bytes(known_to.key.with_suffix(".pub").read_bytes() if authorized else b"")
         lines = [
-            "ListenAddress 127.0.0.1",
+            *(["ListenAddress 0.0.0.0", "AllowUsers *@127.*"] if everywhere else ["ListenAddress 127.0.0.1"]),
             f"HostKey {home / 'host_key'}",
             f"AuthorizedKeysFile {keys}",
             f"PidFile {home / 'pid'}",
@@ -287,10 +291,15 @@ def _user() -> str:
 # --- looking at processes ----------------------------------------------------------------------------------
 
 
+def of_processes(name: str) -> list[Path]:
+    """That file of every process there is now. `glob` would look at each, and stumble over one that ends meanwhile."""
+    return [Path("/proc", pid, name) for pid in os.listdir("/proc") if pid.isdigit()]  # noqa: PTH208
+
+
 def descendants(pid: int) -> list[int]:
     """Every living process below `pid`."""
     parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for path in of_processes("stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = path.read_text("utf-8", "replace").rpartition(")")[2].split()
             parents[int(path.parent.name)] = int(fields[1])
@@ -304,7 +313,7 @@ def carrying(token: str) -> list[int]:
     """Every living process whose environment names a run of that token."""
     mark = f"DDPROBE_RUN={token}".encode()
     found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for path in of_processes("environ"):
         with contextlib.suppress(OSError):
             if any(word.startswith(mark) for word in path.read_bytes().split(b"\0")):
                 found.append(int(path.parent.name))
@@ -344,7 +353,7 @@ def running(*words: str) -> list[int]:
     """Every living process whose arguments hold these words next to each other."""
     wanted = "\0".join(words).encode()
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in of_processes("cmdline"):
         with contextlib.suppress(OSError):
             if wanted in path.read_bytes() and int(path.parent.name) != os.getpid():
                 found.append(int(path.parent.name))

@@ -92,9 +92,8 @@ def test_a_pipe_into_tee(tmp_path: Path, words: list[str]) -> None:
     )
 
 
-def test_following_prints_what_is_added_and_ends_by_ctrl_c(tmp_path: Path, words: list[str]) -> None:
-    log = tmp_path / "server.log"
-    log.write_text(f"{FIRST}\n")
+def following(words: list[str], log: Path) -> subprocess.Popen[str]:
+    """`logs --follow`, once it has looked at the log for the first time and waits for more."""
     running = subprocess.Popen(
         [*words, "--log", str(log), "--follow"],
         stdout=subprocess.PIPE,
@@ -102,9 +101,21 @@ def test_following_prints_what_is_added_and_ends_by_ctrl_c(tmp_path: Path, words
         text=True,
         env={**os.environ, "COLUMNS": "200"},
     )
+    limit = time.monotonic() + 60
+    while not any(log.parent.glob("reports/*/evidence/here/logs/*-follow-0-*.json")):
+        if running.poll() is not None or time.monotonic() > limit:
+            running.kill()
+            raise AssertionError(f"it does not follow: {running.communicate()}")
+        time.sleep(0.05)
+    return running
+
+
+def test_following_prints_what_is_added_and_ends_by_ctrl_c(tmp_path: Path, words: list[str]) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"{FIRST}\n")
+    running = following(words, log)
     assert running.stdout is not None
     try:
-        time.sleep(2)
         with log.open("a") as output:
             output.write(f"{SECOND}\x1b[31m\n")
         line = running.stdout.readline()
@@ -123,6 +134,58 @@ def test_following_prints_what_is_added_and_ends_by_ctrl_c(tmp_path: Path, words
     assert told["interrupted"] is True
     (timeline,) = facts(told, "LogTimeline")
     assert [window["commit_mean"] for window in timeline["windows"]] == [3.71, 2.25]
+
+
+@pytest.mark.parametrize("how", ["renamed", "copied and cut"])
+def test_a_log_is_followed_over_its_rotation(tmp_path: Path, words: list[str], how: str) -> None:
+    log, third = tmp_path / "server.log", LINE.format(3, 0.5, 40, 80, 3.5)
+    log.write_text(f"{FIRST}\n{FIRST}\n")
+    running = following(words, log)
+    assert running.stdout is not None
+    try:
+        with log.open("a") as output:
+            output.write(f"{SECOND}\n")
+        assert "task 2" in running.stdout.readline()
+        if how == "renamed":
+            log.rename(tmp_path / "server.log.1")
+        log.write_text(f"{third}\n")
+        said = [running.stdout.readline(), running.stdout.readline()]
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    finally:
+        running.kill()
+        running.wait()
+    assert "lines written between two looks may be missing" in said[0]
+    assert "task 3" in said[1]
+    assert running.returncode == 130, err
+    assert "Traceback" not in err
+    assert "cut short or replaced while it was followed" in " ".join(out.split())
+    (folder,) = (tmp_path / "reports").iterdir()
+    told = json.loads((folder / "report.json").read_text())
+    (timeline,) = facts(told, "LogTimeline")
+    assert [window["commit_mean"] for window in timeline["windows"]] == [3.71, 3.71, 2.25, 3.5]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it is empty"),
+        (bytes(range(256)) * 50, "it is no text"),
+        (b"\x1f\x8b" + b"x" * 90, "packed (gzip)"),
+        (None, "no such file"),
+    ],
+)
+def test_a_log_of_which_nothing_can_be_read_is_no_success(
+    tmp_path: Path, words: list[str], content: bytes | None, reason: str
+) -> None:
+    log = tmp_path / "server.log"
+    if content is not None:
+        log.write_bytes(content)
+    done = subprocess.run(
+        [*words, "--log", str(log)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 4, done.stdout
+    assert reason in " ".join(done.stdout.split())
 
 
 def test_a_time_that_is_none_and_a_path_that_is_not_the_hosts(words: list[str]) -> None:

@@ -22,7 +22,7 @@ from ddprobe.sessions.asking import GRACE, Pipe
 from ddprobe.sessions.http import Web
 from ddprobe.sessions.process import ProcessPipe
 from ddprobe.sessions.shell import MAX_HUNG, ShellSession
-from tests.real.sshd import carrying, descendants, once, running, tell
+from tests.real.sshd import carrying, descendants, of_processes, once, running, tell
 
 SHELLS = {"dash": ("dash", "-s"), "bash": ("bash", "-s"), "busybox": ("busybox", "ash", "-s")}
 
@@ -375,10 +375,10 @@ def test_a_quick_look_leaves_no_helper_behind(name: str, monkeypatch: pytest.Mon
 
     def helpers() -> list[bytes]:
         found = []
-        for folder in Path("/proc").glob("[0-9]*"):
+        for environ in of_processes("environ"):
             try:
-                ours = f"DDPROBE_TEST_LOOK={mark}".encode() in (folder / "environ").read_bytes()
-                line = (folder / "cmdline").read_bytes()
+                ours = f"DDPROBE_TEST_LOOK={mark}".encode() in environ.read_bytes()
+                line = environ.with_name("cmdline").read_bytes()
             except OSError:
                 continue
             if ours and line.startswith((b"sleep\0", b"/bin/sleep\0")):

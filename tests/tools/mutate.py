@@ -91,7 +91,9 @@ def _code(node: ast.AST) -> Iterator[ast.AST]:
         # A sentence's format, and where a text or a list is cut for people (`[:8]`), are looks.
         for child in value if isinstance(value, list) else [value]:
             looks = isinstance(child, ast.JoinedStr) or (isinstance(child, ast.Slice) and child.lower is None)
-            if isinstance(child, ast.AST) and not skipped and not looks:
+            # `zip(…, strict=True)` only guards against our own mistakes.
+            guards = isinstance(child, ast.keyword) and child.arg == "strict"
+            if isinstance(child, ast.AST) and not (skipped or looks or guards):
                 yield child
                 yield from _code(child)
 

@@ -194,7 +194,7 @@ def _openai(given: dict[str, Any], engine: Engine) -> _Asked:
 
 
 def _prompt(ids: Any, text: Any, engine: Engine) -> list[int]:
-    if isinstance(ids, list) and ids and all(type(number) is int for number in ids):
+    if isinstance(ids, list) and set(map(type, ids)) == {int}:
         return ids
     if isinstance(text, str) and text:
         return engine.tokenizer.encode(text)

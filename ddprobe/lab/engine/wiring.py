@@ -7,12 +7,14 @@ written down nowhere else.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from ddprobe.lab.engine.context import PrefixCache
 from ddprobe.lab.engine.decoding import Books, Law, Model
 from ddprobe.lab.engine.drafter import Drafter, Mechanism, Window
+from ddprobe.lab.engine.heat import Heat
 from ddprobe.lab.engine.target import Language, Target
 
 
@@ -28,6 +30,8 @@ class Parts:
     commits_accepted: bool = True
     counts_root: bool = False
     seed: int = 20260430
+    heat: Heat | None = None
+    """What slows the cards down as they work; its seconds are the lab's own. Each engine takes a copy."""
 
 
 def model(
@@ -54,6 +58,7 @@ def model(
             forced=float(environment.get("SGLANG_SIMULATE_ACC_LEN", "0")),
         ),
         cache=PrefixCache(capacity),
+        heat=None if parts.heat is None else deepcopy(parts.heat),
     )
 
 

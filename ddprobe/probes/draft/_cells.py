@@ -135,6 +135,10 @@ def block(config: ModelConfig, served: Served) -> str:
     return say(config.block_size)
 
 
+def drafts(config: ModelConfig, _served: Served) -> str:
+    return say(config.dspark_gamma)
+
+
 def mask(config: ModelConfig, _served: Served) -> str:
     token = f" {config.mask_token}" if config.mask_token else ""
     return f"{say(config.mask_token_id)}{token}" if config.mask_token_id is not None or token else NONE

@@ -81,10 +81,24 @@ def step_time_again(first: Sequence[CommitRequest], again: Sequence[CommitReques
     if not a or not b:
         return replace(check, text="whether a step still takes the same time is unknown: no step was timed")
     apart = abs(b - a) > LEAST_DRIFT_MS and not 1 / STEP_TIME_GAP < b / a < STEP_TIME_GAP
-    outcome = "the step time drifted" if apart else "no drift"
+    outcome = "the step time drifted" if apart else f"no drift{_within(first, again, a, b)}"
     text = f"a step of {_prompts(check)} took {a:.3g} ms at the start and {b:.3g} ms at the end: {outcome}"
     steps = sum(len(request.step_ms) for request in (*first, *again))
     return replace(check, agrees=not apart, text=text, first=a, second=b, steps=steps)
+
+
+def _within(first: Sequence[CommitRequest], again: Sequence[CommitRequest], a: float, b: float) -> str:
+    """What two times that differ are within: the spread of their steps, or else what is taken for the same."""
+    if f"{a:.3g}" == f"{b:.3g}":
+        return ""
+    low, high = min(a, b), max(a, b)
+    for part in (point(first, ceiling=None), point(again, ceiling=None)):
+        at_least, at_most = part.step_ms_low, part.step_ms_high
+        if at_least is not None and at_most is not None and at_least <= low and high <= at_most:
+            return f", within the spread of the steps (10–90 %: {at_least:.3g}–{at_most:.3g} ms)"
+    if high - low <= LEAST_DRIFT_MS:
+        return f", less than {LEAST_DRIFT_MS:g} ms apart"
+    return f", less than {STEP_TIME_GAP:g} times as long"
 
 
 def _beside(first: Sequence[CommitRequest], again: Sequence[CommitRequest]) -> Sequence[CommitRequest]:

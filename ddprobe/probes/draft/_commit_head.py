@@ -48,11 +48,14 @@ def _server(setup: CommitSetup) -> Iterator[tuple[str, str]]:
             "limits by configuration",
             "\n".join(f"{limit.tokens} tokens: {limit.name}" for limit in setup.limits),
         )
-    cache = (
-        "a prefix of its own for every request" if setup.cold else "prompts of an arm share their beginning"
-    )
+    cache = "prompts of an arm share their beginning"
+    if setup.cold:
+        cache = "a prefix of its own for every request"
+    elif setup.purpose != "commit":
+        cache = "prompts of a length share their beginning"
     prompts = "1 prompt" if setup.prompts_asked == 1 else f"{setup.prompts_asked} prompts"
-    asked = f"at least {setup.steps_asked} verify steps a point over {prompts}"
+    steps = "verify steps" if setup.purpose == "commit" else "steps timed"
+    asked = f"at least {setup.steps_asked} {steps} a point over {prompts}"
     yield "method", f"{asked}; {cache}; seed {setup.seed}"
     if setup.baseline:
         told = ", ".join(f"{ms:.3g} ms at {context(tokens)}" for tokens, ms in setup.baseline)

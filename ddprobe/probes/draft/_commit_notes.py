@@ -20,7 +20,7 @@ _CHECKS = {
     "cold-cached": "prompt sent cold, and again from the cache",
     "same-prompt": "same prompt twice",
     "first-again": "first point once more at the end",
-    "step-time-again": "its step time",
+    "step-time-again": "step time once more at the end",
     "prompt-length": "length of prompts",
     "sources": "sources of the counts",
 }
@@ -52,17 +52,19 @@ def of_points(points: Sequence[CommitPoint], requests: Sequence[CommitRequest]) 
         mine = [r for r in requests if r.arm == point.arm and r.context_tokens == point.context_tokens]
         for told in _of_point(point, mine):
             alike.setdefault(told, []).append(point)
-    for (text, tone), places in alike.items():
-        yield Paragraph(f"{_where(places)}: {text}", tone)
-    yield from of_requests(requests, disagreements_only=True)
+    notes = [Paragraph(f"{_where(places)}: {text}", tone) for (text, tone), places in alike.items()]
+    notes += of_requests(requests, disagreements_only=True)
+    if notes:
+        yield Heading("What these numbers are worth")
+        yield from notes
 
 
-def of_requests(requests: Sequence[CommitRequest], disagreements_only: bool = False) -> Iterator[Block]:
+def of_requests(requests: Sequence[CommitRequest], disagreements_only: bool = False) -> Iterator[Paragraph]:
     """Why requests gave no measurement, and where their sources contradict each other; what differs only in numbers once."""
     alike: dict[str, list[tuple[CommitRequest, str]]] = {}
     for request in requests:
         failed = (request.error,) if request.error and not disagreements_only else ()
-        for sentence in (*request.disagreements, *failed):
+        for sentence in (*_of_one_source(request.disagreements), *failed):
             alike.setdefault(_NUMBERS.sub("#", sentence), []).append((request, sentence))
     for told in list(alike.values())[:MOST_SENTENCES]:
         request, sentence = told[0]
@@ -74,6 +76,16 @@ def of_requests(requests: Sequence[CommitRequest], disagreements_only: bool = Fa
         yield Paragraph(f"{where}: {sentence}{more}", "bad")
     if len(alike) > MOST_SENTENCES:
         yield Paragraph(f"{len(alike) - MOST_SENTENCES} more kinds of it are in the report.", "bad")
+
+
+def _of_one_source(sentences: Sequence[str]) -> list[str]:
+    """The sentences, without those that a source's total repeats of its histogram."""
+    seen = {
+        sentence.replace(" histogram says ", " says ")
+        for sentence in sentences
+        if " histogram says " in sentence
+    }
+    return [sentence for sentence in sentences if sentence not in seen]
 
 
 def _where(points: Sequence[CommitPoint]) -> str:

@@ -79,6 +79,21 @@ def contexts(asked: str, limits: Sequence[Limit], room: Room) -> tuple[int, ...]
     return tuple(sorted(found))
 
 
+def spaced(room: Room) -> tuple[int, ...]:
+    """Lengths that lie the same factor apart, from 1k to the largest that fits: one per doubling, 6 to 8 in all."""
+    longest = room.largest() or FOUNDING[-1]
+    shortest = max(min(SHORTEST, longest), min(FOUNDING[0], longest // 32))
+    many = max(6, min(8, 1 + round(math.log2(max(2, longest / shortest)))))
+    between = (shortest * (longest / shortest) ** (step / (many - 1)) for step in range(1, many - 1))
+    return tuple(sorted({shortest, *map(_round, between), longest}))
+
+
+def _round(length: float) -> int:
+    """A length that reads well: whole k's where they are many."""
+    grain = 1024 if length >= 8192 else 256 if length >= 1024 else 64 if length >= 256 else 8
+    return round(length / grain) * grain
+
+
 def _automatic(limits: Sequence[Limit], room: Room) -> Iterable[int]:
     """1k, both sides of each limit, and the largest that fits."""
     largest = room.largest() or FOUNDING[-1]

@@ -21,7 +21,13 @@ SLOWEST_PREFILL = 200
 PATIENCE = 10.0
 """Later ones may take so many times what was seen before, and a minute."""
 MOST_FAILURES = 2
-_PURPOSES = {"cold": "without the cache", "cached": "from the cache", "again": "once more at the end"}
+_PURPOSES = {
+    "cold": "without the cache",
+    "cached": "from the cache",
+    "again": "once more at the end",
+    "step-time again": "once more at the end",
+    "plain": "without speculation",
+}
 
 
 class Stopped(Exception):
@@ -107,11 +113,13 @@ class Sender:
     def baseline(self) -> Generator[Asked, Any, None]:
         """Read the server-wide counters before the first request."""
         if self.target.generation.counters_path:
-            self.counters = yield from self._count("counters-first", "what the server counts")
+            self.counters = yield from self._count(
+                f"{self.target.prefix}counters-first", "what the server counts"
+            )
 
     def send(self, order: Order) -> Generator[Asked, Any, CommitRequest]:
         """Send it and keep what it showed. Raises `Stopped` when the server is gone."""
-        key = _key(order, len(self.requests) + 1)
+        key = f"{self.target.prefix}{_key(order, len(self.requests) + 1)}"
         result = yield self._request(key, order)
         ways = self.target.generation.ways
         # What answered before is routed: that it is not found now is a failure.
@@ -227,10 +235,10 @@ class Sender:
 def _where(purpose: str, arm: str, context: int) -> str:
     """The request in a person's words: `repeat at 1024 tokens (warm-up)`."""
     at = f"{arm} at {context} tokens" if context else arm
-    return at if purpose == "point" else f"{at} ({_PURPOSES.get(purpose, purpose)})"
+    return at if purpose in ("point", "step-time") else f"{at} ({_PURPOSES.get(purpose, purpose)})"
 
 
 def _key(order: Order, serial: int) -> str:
     arm = re.sub(r"[^a-z0-9]+", "-", order.arm.lower()).strip("-")
     size = f"-{order.context}" if order.context else ""
-    return f"{serial:03d}-{arm}{size}-{order.purpose}-{order.number + 1}"
+    return f"{serial:03d}-{arm}{size}-{order.purpose.replace(' ', '-')}-{order.number + 1}"

@@ -48,6 +48,8 @@ class Target:
     """What discovery and the configurations gave."""
     doubts: tuple[str, ...] = ()
     """What it said of itself and cannot be."""
+    prefix: str = ""
+    """Before the key of every question to it, where one conversation is with two servers."""
 
     @property
     def generation(self) -> Generation:
@@ -80,15 +82,22 @@ class NoTarget(Exception):
 def find(host: Host) -> Generator[Asked, Any, Target]:
     """Find the server, read its models' configurations, and ask it how it is. Raises `NoTarget`."""
     known, processes = yield from _look(host)
-    engine, base, server = yield from _choose(host, processes, known)
+    return (yield from ask(host, known, processes))
+
+
+def ask(
+    host: Host, known: tuple[Fact, ...], processes: tuple[ServerProcess, ...], prefix: str = ""
+) -> Generator[Asked, Any, Target]:
+    """Ask one of these servers, or the one at the host's url, how it is. Raises `NoTarget`."""
+    engine, base, server = yield from _choose(host, processes, known, prefix)
     generation = engine.generation
     wanted = (*generation.paths, *([generation.counters_path] if generation.counters_path else []))
     paths = tuple(dict.fromkeys(wanted))
-    answers = yield engine.requests(base, f"{PREFIX}-", paths)
+    answers = yield engine.requests(base, f"{prefix}{PREFIX}-", paths)
     missing = tuple(a.question.path for a in answers if a.status == 404 and a.question.path in engine.older)
     if missing:
         answers += yield engine.requests(
-            base, f"{PREFIX}-", tuple(engine.older[path] for path in dict.fromkeys(missing))
+            base, f"{prefix}{PREFIX}-", tuple(engine.older[path] for path in dict.fromkeys(missing))
         )
     _alive(engine, base, answers, host, known)
     name = server.name if server is not None else ""
@@ -105,6 +114,7 @@ def find(host: Host) -> Generator[Asked, Any, Target]:
         answers=tuple(answers),
         known=known,
         doubts=doubts,
+        prefix=prefix,
     )
 
 
@@ -141,7 +151,7 @@ def _recorded(conversation: Conversation, answers: list[Result]) -> Conversation
 
 
 def _choose(
-    host: Host, processes: tuple[ServerProcess, ...], known: tuple[Fact, ...]
+    host: Host, processes: tuple[ServerProcess, ...], known: tuple[Fact, ...], prefix: str
 ) -> Generator[Asked, Any, tuple[Engine, str, ServerProcess | None]]:
     url = (host.url or "").rstrip("/")
     servers = [server for server in processes if host.engine in (None, "", server.engine)]
@@ -149,7 +159,7 @@ def _choose(
         at_url = next((server for server in servers if server.base == url), None)
         if at_url is not None:
             return engines.TABLE[at_url.engine], url, at_url
-        engine = engines.TABLE.get(host.engine or "") or (yield from _recognise(url))
+        engine = engines.TABLE.get(host.engine or "") or (yield from _recognise(url, prefix))
         if engine is None:
             raise NoTarget(
                 Gap(url, "what answers there is none of the engines known; name it with --engine"), known
@@ -181,10 +191,10 @@ def _choose(
     return engines.TABLE[server.engine], server.base, server
 
 
-def _recognise(url: str) -> Generator[Asked, Any, Engine | None]:
+def _recognise(url: str, prefix: str) -> Generator[Asked, Any, Engine | None]:
     """The engine at a url that no process tells, by what its /v1/models says of its owner."""
     answer = yield HttpRequest(
-        key="url-models", method="GET", path="/v1/models", base=url, timeout=engines.HTTP_TIMEOUT
+        key=f"{prefix}url-models", method="GET", path="/v1/models", base=url, timeout=engines.HTTP_TIMEOUT
     )
     owners = [model.get("owned_by") for model in items(mapping(document({"": answer}, "")).get("data"))]
     return next((engines.TABLE[str(owner)] for owner in owners if owner in engines.TABLE), None)
@@ -250,7 +260,7 @@ def replacement(target: Target, answers: Sequence[HttpResult]) -> Generator[Aske
     if target.server is None:
         return ""
     answer = yield Command(
-        key=f"{AFTER}-process",
+        key=f"{target.prefix}{AFTER}-process",
         argv=("cat", f"/proc/{target.server.pid}/cmdline"),
         exits=(0, 1),
         cap=CMDLINE_CAP,

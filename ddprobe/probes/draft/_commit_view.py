@@ -50,12 +50,15 @@ def _table(points: Sequence[CommitPoint], setup: CommitSetup | None) -> Table:
     columns: list[tuple[str, Callable[[CommitPoint], str], bool]] = [
         ("context\ntokens", lambda p: context(p.context_tokens, p.prompt_tokens), True),
         ("arm", lambda p: p.arm, True),
-        ("steps", lambda p: str(p.steps), True),
+        ("steps", _steps, True),
         ("commit\ntokens", _commit, True),
         ("share", lambda p: percent(p.share_of_ceiling), False),
         ("accept\nrate", lambda p: percent(p.accept_rate), True),
         ("step\nms", lambda p: decimal(p.step_ms), True),
-        ("p10–p90\nms", lambda p: _range(p.step_ms_low, p.step_ms_high), False),
+    ]
+    if any(point.step_ms_low is not None for point in points):
+        columns.append(("p10–p90\nms", lambda p: _range(p.step_ms_low, p.step_ms_high), False))
+    columns += [
         ("tok/s", lambda p: decimal(p.tok_s), True),
         ("prompt\ncached", _cached, True),
     ]
@@ -80,23 +83,44 @@ def _caption(points: Sequence[CommitPoint], base: bool) -> str:
     origins = list(dict.fromkeys(point.origin for point in points if point.origin))
     told = [
         f"{many} request{'' if requests[-1] == 1 else 's'} a point.",
-        "±: 95 % interval, its wider side.",
+        *(("±: 95 % interval, its wider side.",) if any("±" in _commit(p) for p in points) else ()),
         "Share: of the ceiling, (commit − 1) / (ceiling − 1).",
-        "Step: median.",
     ]
-    if any(p.step_ms is not None and p.step_ms_low is None for p in points):
-        told[-1] = "Step: median; the mean where no p10–p90 stands, since these steps came in bursts."
+    timed = [point for point in points if point.step_ms is not None]
+    if timed:
+        told.append(_step_definition(timed))
     if any(point.saturated for point in points):
         told.append("≥: every step reached the ceiling.")
     if base:
         told.append(
             "Break-even: the commit at which speculation begins to pay. Gain: speed against no speculation."
         )
-    if any(DASH in (_commit(p), percent(p.accept_rate), decimal(p.step_ms), _cached(p)) for p in points):
+    if any(
+        DASH in (_steps(p), _commit(p), percent(p.accept_rate), decimal(p.step_ms), _cached(p))
+        for p in points
+    ):
         told.append(f"{DASH}: unknown.")
     if origins:
         told.append(f"Counts from {'; '.join(origins)}.")
     return " ".join(told)
+
+
+def _step_definition(timed: Sequence[CommitPoint]) -> str:
+    if not any(point.timed_steps for point in timed):
+        return "Step: as stated."
+    bursts = [point.step_ms_low is None for point in timed]
+    if all(bursts):
+        return "Step: mean, since the steps came in bursts."
+    return (
+        "Step: median; the mean where no p10–p90 stands, since these steps came in bursts."
+        if any(bursts)
+        else "Step: median."
+    )
+
+
+def _steps(point: CommitPoint) -> str:
+    """0 beside a mean means that nobody says how many."""
+    return DASH if not point.steps and point.commit_mean is not None else str(point.steps)
 
 
 def _commit(point: CommitPoint) -> str:
@@ -213,7 +237,7 @@ def _positions(points: Sequence[CommitPoint]) -> Iterator[Table]:
         else ""
     )
     columns = tuple(
-        f"{p.arm}\n{context(p.context_tokens, p.prompt_tokens)}\n{_drafted(p)} steps" for p in chosen
+        f"{p.arm}\n{context(p.context_tokens, p.prompt_tokens)}\n{_drafted(p) or DASH} steps" for p in chosen
     )
     yield Table(
         ("draft", *columns),

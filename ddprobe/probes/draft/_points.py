@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,17 @@ BURST_SHARE = 0.08
 """Share of such steps from which on single times mean nothing."""
 
 
+LEAST_PREFILL = 256
+"""Tokens to compute from which on the time to the first token tells how fast a prompt is computed."""
+
+
 def point(
-    requests: Sequence[CommitRequest], *, ceiling: int | None, purpose: str = "point", seed: int = 0
+    requests: Sequence[CommitRequest],
+    *,
+    ceiling: int | None,
+    purpose: str = "point",
+    seed: int = 0,
+    base: str = "",
 ) -> CommitPoint:
     """One point from its requests, of which there is at least one. What they do not say stays None."""
     measured = [request for request in requests if not request.error]
@@ -33,10 +43,14 @@ def point(
     bursts = any(map(_in_bursts, measured))
     times = [ms for request in measured for ms in (request.step_ms[SETTLING:] if bursts else _times(request))]
     mean_ms = statistics.mean(times)
+    ends = _mean_ends(measured, seed) if bursts else statistics.median_interval(times)
+    first = _first(measured)
+    new = _computed(first) if first is not None else None
     return CommitPoint(
         arm=requests[0].arm,
         context_tokens=requests[0].context_tokens,
         purpose=purpose,
+        base=base,
         requests=len(requests),
         failed=len(requests) - len(measured),
         prompt_tokens=max((r.prompt_tokens for r in measured if r.prompt_tokens is not None), default=None),
@@ -57,7 +71,15 @@ def point(
         step_ms=mean_ms if bursts else statistics.median(times),
         step_ms_low=None if bursts else statistics.quantile(times, 0.1),
         step_ms_high=None if bursts else statistics.quantile(times, 0.9),
+        step_ms_from=ends[0] if ends is not None else None,
+        step_ms_to=ends[1] if ends is not None else None,
         timed_steps=len(times),
+        timed_context=_timed_context(measured, bursts),
+        first_token_ms=first.first_token_ms if first is not None else None,
+        prefill_tokens=new,
+        prefill_tok_s=new / first.first_token_ms * 1000
+        if first is not None and first.first_token_ms and new is not None and new >= LEAST_PREFILL
+        else None,
         tok_s=mean / mean_ms * 1000 if mean is not None and mean_ms else None,
         copied=statistics.mean([r.copied for r in measured if r.copied is not None]),
         loops=sum(bool(request.loop) for request in measured),
@@ -184,9 +206,50 @@ def _conditional(histogram: tuple[int, ...] | None, ceiling: int | None) -> tupl
 
 def _times(request: CommitRequest) -> list[float]:
     """Milliseconds of the settled steps. Of steps that came in one piece none is timed: the first holds them all."""
+    return [request.step_ms[at] for at in _timed(request)]
+
+
+def _timed(request: CommitRequest) -> list[int]:
+    """Which steps these are."""
     ms = request.step_ms
     empty = {at for at, taken in enumerate(ms) if taken <= 0}
-    return [ms[at] for at in range(SETTLING, len(ms)) if not {at, at + 1} & empty]
+    return [at for at in range(SETTLING, len(ms)) if not {at, at + 1} & empty]
+
+
+def _timed_context(requests: Sequence[CommitRequest], bursts: bool) -> float | None:
+    """Mean number of tokens before a timed step; None where what earlier steps committed is not known of all."""
+    found: list[int] = []
+    for request in requests:
+        steps = range(SETTLING, len(request.step_ms)) if bursts else _timed(request)
+        if not steps:
+            continue
+        if request.prompt_tokens is None or len(request.step_commits) < len(request.step_ms):
+            return None
+        # The token that the prefill gave is in the step's own block.
+        before = list(itertools.accumulate(request.step_commits, initial=request.prompt_tokens))
+        found += [before[at] for at in steps]
+    return statistics.mean(found)
+
+
+def _mean_ends(requests: Sequence[CommitRequest], seed: int) -> tuple[float, float] | None:
+    """Ends of the interval of the mean step time."""
+    found = statistics.bootstrap(
+        [request.step_ms[SETTLING:] for request in requests], bounds=(0.0, statistics.ANYWHERE[1]), seed=seed
+    )
+    return (found.low, found.high) if found is not None else None
+
+
+def _computed(request: CommitRequest) -> int | None:
+    """Tokens of the prompt that no cache served."""
+    if request.prompt_tokens is None or request.cached_tokens is None:
+        return None
+    return request.prompt_tokens - request.cached_tokens
+
+
+def _first(requests: Sequence[CommitRequest]) -> CommitRequest | None:
+    """The request with the most to compute; the first where nobody says what a cache served."""
+    timed = [request for request in requests if request.first_token_ms is not None]
+    return max(timed, key=lambda request: _computed(request) or 0, default=None)
 
 
 def _in_bursts(request: CommitRequest) -> bool:

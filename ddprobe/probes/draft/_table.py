@@ -17,6 +17,7 @@ from ddprobe.probes.draft._cells import (
     block_differs,
     context,
     depth_differs,
+    drafts,
     field,
     heads,
     hidden,
@@ -36,8 +37,10 @@ from ddprobe.probes.draft._cells import (
     vocabulary,
     window,
 )
+from ddprobe.verdicts.words import listed
 
 MARK = " ≠"
+COLUMNS = ("", "drafter", "target", "server argument")
 _ON_COMMAND_LINE = "on the command line"
 
 
@@ -74,7 +77,10 @@ def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
 
 def _title(served: Served) -> str:
     if not served.name:
-        return "Drafter and target as named"
+        if not served.arguments_known:
+            return "Drafter and target as named"
+        there = (("drafter", served.drafter), ("target", served.target), ("server arguments", True))
+        return listed([name for name, held in there if held]).capitalize()
     version = f" {served.version}" if served.version else ""
     place = f" in {served.process.container}" if served.process and served.process.container else ""
     where = f" at {served.process.base}" if served.process and served.process.base else ""
@@ -96,10 +102,12 @@ def _table(served: Served) -> Table:
         if differs:
             marked.append(len(rows))
         rows.append((row.label + (MARK if differs else ""), *(cell or NONE for cell in cells)))
+    # A column that nothing stands in says nothing.
+    kept = [0, *(number for number in (1, 2, 3) if any(row[number] != NONE for row in rows))]
     origin = "as the server resolved it" if served.resolved is not None else _ON_COMMAND_LINE
     return Table(
-        columns=("", "drafter", "target", "server argument"),
-        rows=tuple(rows),
+        columns=tuple(COLUMNS[number] for number in kept),
+        rows=tuple(tuple(row[number] for number in kept) for row in rows),
         caption=" ".join(
             [
                 *([f"{MARK.strip()} disagrees."] if marked else ()),
@@ -122,8 +130,8 @@ ROWS = (
     Row("RoPE theta", theta, theta, differs=theta_differs),
     Row("RoPE scaling", scaling, scaling, arg("json_model_override_args")),
     Row("max positions, tokens", length, length, context, too_short),
-    Row("block size, tokens", block, None, arg("speculative_num_draft_tokens", "speculative_dspark_block_size", "num_speculative_tokens"),
-        block_differs),
+    Row("block size, tokens", block, None, arg("speculative_num_draft_tokens"), block_differs),
+    Row("drafts per step", drafts, None, arg("num_speculative_tokens", "speculative_dspark_block_size")),
     Row("mask token", mask, None, None, mask_outside),
     Row("target layer ids", taps, None, None, taps_outside),
     Row("trained for layers", field("num_target_layers"), field("num_hidden_layers"), None, depth_differs),

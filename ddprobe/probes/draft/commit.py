@@ -13,27 +13,31 @@ prefix cache the whole ladder costs about one longest prompt per text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ddprobe.blocks import Block
-from ddprobe.model import Conversation, Evidence, Fact, Finding, Gap, Help, Host, Probe
-from ddprobe.probes.draft import _commit_view
-from ddprobe.probes.draft._commit_run import Measurement, replay
+from ddprobe.model import Conversation, Evidence, Fact, Finding, Gap, Help, Host, Listed, Probe
+from ddprobe.probes.draft import _commit_view, _cost, _outputs
+from ddprobe.probes.draft._commit_run import Measurement
+from ddprobe.probes.draft._replay import replay
 
 
 @dataclass(frozen=True, kw_only=True)
 class DraftCommit(Probe):
     """Measures commit length and step time by context and kind of text."""
 
+    measures: ClassVar[bool] = True
+
     contexts: Annotated[
         str,
+        Listed(),
         Help(
             "context lengths: 1k,16k or auto (around every configured limit); empty: 1k,16k,64k,128k as far as they fit"
         ),
     ] = ""
-    arms: Annotated[str, Help("kinds of text; empty: repeat,far-copy,prose")] = ""
+    arms: Annotated[str, Listed(), Help("kinds of text; empty: repeat,far-copy,prose")] = ""
     steps: Annotated[int, Help("verify steps per point, at least")] = 64
     prompts: Annotated[int, Help("prompts per point")] = 4
     text: Annotated[str, Help("your own text, byte for byte, in place of the shipped one")] = ""
@@ -50,6 +54,19 @@ class DraftCommit(Probe):
     request_timeout: Annotated[float, Help("seconds that one request may take; 0: by its length")] = 0.0
 
     findings: ClassVar[dict[str, str]] = {}
+    outputs: ClassVar[dict[str, str]] = _outputs.COMMIT
+
+    @classmethod
+    def mistakes(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        yield from _outputs.mistakes(given)
+
+    @classmethod
+    def cost(cls, given: Mapping[str, Any]) -> str:
+        return _cost.commit(given)
+
+    @classmethod
+    def output(cls, facts: Sequence[Fact], findings: Sequence[Finding]) -> Mapping[str, Any]:
+        return _outputs.commit(facts)
 
     def collect(self, host: Host) -> Conversation:
         yield from Measurement(self).converse(host)

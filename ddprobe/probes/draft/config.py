@@ -8,9 +8,9 @@ defaults filled in. Shows all of it side by side; the lints say what does not fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ddprobe import engines
 from ddprobe.blocks import Block
@@ -33,6 +33,7 @@ from ddprobe.model import (
     Result,
 )
 from ddprobe.parsing import nvidia_proc
+from ddprobe.probes import _outputs
 from ddprobe.probes.discovery import Discovery, discover, understand
 from ddprobe.probes.draft import _files, _locate, _table
 from ddprobe.probes.draft._wanted import Wanted, wanted
@@ -54,6 +55,11 @@ class DraftConfig(Probe):
     findings: ClassVar[dict[str, str]] = {
         "config-json": "a config.json that only a tolerant reader takes, or that says something twice or in a wrong type",
     }
+    outputs: ClassVar[dict[str, str]] = _outputs.CONFIG
+
+    @classmethod
+    def output(cls, facts: Sequence[Fact], findings: Sequence[Finding]) -> Mapping[str, Any]:
+        return _outputs.of_config(facts)
 
     def collect(self, host: Host) -> Conversation:
         try:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import cast
 
 from ddprobe.errors import Unanswered
-from ddprobe.model import MIB, Command, CommandResult, Evidence, Gap
+from ddprobe.model import MIB, Command, Evidence, Gap
 from ddprobe.parsing import log_lines
 from ddprobe.parsing.log_lines import Since
+from ddprobe.probes.engine import _log_following
 from ddprobe.probes.engine import _log_reading as reading
+from ddprobe.probes.engine._log_following import Follower
 from ddprobe.probes.engine._log_places import Place
 
 PACKED = {
@@ -55,6 +57,10 @@ class Content:
     size: int | None = None
     age: float | None = None
     since: datetime | None = None
+    whole: Part | None = None
+    """The recent lines before only those since then were kept; None: nothing was asked for by time."""
+    reaches: bool = True
+    """False: the time asked for reaches further back than what was read."""
     decode_lines: int | None = None
     notes: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
@@ -68,13 +74,25 @@ def content(evidence: Evidence, number: int, place: Place, since: Since | None) 
         got = _limited(evidence, number, place, got, since)
     if rotated := _rotated(evidence, number):
         got = replace(got, notes=(*got.notes, f"older parts beside it were not read: {', '.join(rotated)}"))
-    added, began_anew = _followed(evidence, number, got)
-    if added.lines:
-        got = replace(got, recent=_joined(got.recent, added), story=(*got.story, added))
-    if began_anew:
-        note = "it was cut short or replaced while it was followed; its new beginning was read"
-        got = replace(got, notes=(*got.notes, note))
+    got = _followed(evidence, number, place, got)
+    if why := _no_text((got.whole or got.recent).lines):
+        raise Unanswered(got.recent.key, why)
     return got
+
+
+ODD_SHARE = 0.3
+"""Of the characters of what is no text: bytes at random have 0.6, a log in an old encoding less than 0.1."""
+_ODD = re.compile("[\ufffd\0-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def _no_text(lines: Sequence[str]) -> str:
+    """Why nothing can be read in these lines; empty where something can."""
+    # Before what follows a log that was cut short in place, its file may be filled up with zeros.
+    text = "\n".join(line.lstrip("\0") for line in lines)
+    if not text.strip():
+        return "it is empty" if not any(lines) else "it holds no text"
+    odd = len(_ODD.findall(text)) / len(text)
+    return f"it is no text: {100 * odd:.0f} % of it are characters that no log has" if odd > ODD_SHARE else ""
 
 
 def more(evidence: Evidence, number: int, place: Place, since: Since | None) -> tuple[Command, ...]:
@@ -207,20 +225,27 @@ def _rotated(evidence: Evidence, number: int) -> tuple[str, ...]:
     return tuple(names[:8]) + ((f"{len(names) - 8} more",) if len(names) > 8 else ())
 
 
-def _followed(evidence: Evidence, number: int, got: Content) -> tuple[Part, bool]:
-    """Lines that were added while the log was followed, and whether it began anew meanwhile."""
-    data, key, began_anew = b"", "", False
-    for answer in evidence.started_with(reading.FOLLOWING):
-        if answer.key.split("-")[2:] != [str(number), "lines"]:
-            continue
-        told = cast(CommandResult, answer)
-        if told.truncated or told.whole:  # cut where the next round goes on
-            data += told.stdout
-            key = key or told.key
-            began_anew = began_anew or (bool(got.size) and told.question.argv[2] == "+1")
-    text = data.decode("utf-8", "replace")
-    lines = tuple(line.rstrip("\r") for line in text.split("\n") if line)
-    return Part(key, lines, (0,) * len(lines), got.recent.year), began_anew
+def _followed(evidence: Evidence, number: int, place: Place, got: Content) -> Content:
+    """With the lines that were added while the log was followed."""
+    follower = Follower()
+    data, key = b"", ""
+    for added in follower.take(evidence.results):
+        if added.number == number:
+            data += b"\n" if added.anew else added.data
+            key = key or added.key
+    lines = tuple(line.rstrip("\r") for line in data.decode("utf-8", "replace").split("\n") if line)
+    if lines:
+        part = Part(key, lines, (0,) * len(lines), got.recent.year)
+        whole = got.whole and _joined(got.whole, part)
+        got = replace(got, recent=_joined(got.recent, part), whole=whole, story=(*got.story, part))
+    notes, gaps = got.notes, got.gaps
+    if times := follower.times(number):
+        often = f" {times} times" if times > 1 else ""
+        notes = (*notes, f"{_log_following.REPLACED}{often}; its new beginning was read")
+        gaps = (*gaps, Gap(place.path, f"{_log_following.REPLACED}{often}: {_log_following.MISSING_LINES}"))
+    if gone := follower.gone(number):
+        gaps = (*gaps, Gap(place.path, f"while it was followed it went away: {gone}"))
+    return replace(got, notes=notes, gaps=gaps)
 
 
 # --- since when --------------------------------------------------------------------------------------------
@@ -234,7 +259,9 @@ def _limited(evidence: Evidence, number: int, place: Place, got: Content, since:
         gap = Gap(place.path, "its lines tell no time: which were written since then is unknown")
         return replace(got, gaps=(*got.gaps, gap))
     notes = got.notes
-    if earliest > begin and (place.journal or 0 < reading.tail_size(evidence, number) < (got.size or 0)):
+    partly = bool(place.journal) or 0 < reading.tail_size(evidence, number) < (got.size or 0)
+    reaches = not (partly and earliest > begin)
+    if not reaches:
         notes = (
             *notes,
             f"the time asked for reaches further back than what was read, which begins at {earliest}",
@@ -245,7 +272,9 @@ def _limited(evidence: Evidence, number: int, place: Place, got: Content, since:
         latest = moment or latest  # a line without a time (of a traceback) is as old as the one above it
         if latest is not None and latest >= begin:
             kept.append(at)
-    return replace(got, recent=got.recent.kept(kept), since=begin, notes=notes)
+    return replace(
+        got, recent=got.recent.kept(kept), since=begin, whole=got.recent, reaches=reaches, notes=notes
+    )
 
 
 def _begin(evidence: Evidence, number: int, recent: Part, since: Since) -> datetime | None:

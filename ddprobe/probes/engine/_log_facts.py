@@ -14,6 +14,11 @@ from ddprobe.probes.engine import _log_timeline
 from ddprobe.probes.engine._log_content import Content, Part
 from ddprobe.probes.engine._log_places import Place
 
+_MAYBE = (
+    "no request was decoded, or the server logs too little (SGLang: --decode-log-interval; vLLM: --disable-log-stats was "
+    "given), or this is another program's log"
+)
+
 
 def of(place: Place, content: Content) -> Iterator[Fact | Finding | Gap]:
     """All that is known from one log."""
@@ -26,7 +31,7 @@ def of(place: Place, content: Content) -> Iterator[Fact | Finding | Gap]:
     if timeline is not None:
         yield timeline
     if not any(isinstance(fact, DecodeSeries | Acceptance | Claim) for fact in series):
-        yield _silent(place, content)
+        yield _silent(place, content) if content.whole is None else _idle(place, content, content.whole)
 
 
 def _file(place: Place, content: Content) -> LogFile:
@@ -48,25 +53,52 @@ def _file(place: Place, content: Content) -> LogFile:
 
 
 def _silent(place: Place, content: Content) -> Finding:
-    since = f" since {content.since:%Y-%m-%d %H:%M:%S}" if content.since else ""
+    """A log without a line about decoding."""
     count = content.decode_lines
     all_of_it = f"; in all of it there are {count:,}" if count else ""
     return Finding(
         id="logs.silent",
         outcome=Outcome.UNKNOWN,
         subject=place.path,
-        summary=f"no line about decoding in what was read ({len(content.recent.lines):,} line{'s' * (len(content.recent.lines) != 1)}){since}{all_of_it}: "
-        "acceptance is unknown",
+        summary=f"no line about decoding in what was read ({_lines(content.recent)}){all_of_it}: acceptance is unknown",
         cites=(Cite(content.recent.key),),
-        advice="no request was decoded, or the server logs too little (SGLang: --decode-log-interval; vLLM: "
-        "--disable-log-stats was given), or this is another program's log",
+        advice=_MAYBE,
     )
+
+
+def _idle(place: Place, content: Content, whole: Part) -> Finding | Gap:
+    """A stretch of time without a line about decoding: an answer where all of it was read."""
+    ends = log_lines.ends(whole.lines, whole.year)
+    written = f"; the log's last line is of {ends[1]}" if ends else ""
+    last = _log_timeline.last(whole)
+    decoded = (
+        f", its last one about decoding of {last}" if last else ", and none that was read is about decoding"
+    )
+    since = f"since {content.since:%Y-%m-%d %H:%M:%S}"
+    summary = f"no line was written {since}{written}{decoded}"
+    if content.recent.lines:
+        summary = f"none of the {_lines(content.recent)} {since} is about decoding{written}{decoded}"
+    if not content.reaches:
+        return Gap(place.path, f"{summary}; what lies before was not read", (Cite(content.recent.key),))
+    return Finding(
+        id="logs.idle",
+        outcome=Outcome.INFO,
+        subject=place.path,
+        summary=summary,
+        cites=(Cite(content.recent.key),),
+        advice="ask for an earlier time" if last else _MAYBE,
+    )
+
+
+def _lines(part: Part) -> str:
+    return f"{len(part.lines):,} line{'s' * (len(part.lines) != 1)}"
 
 
 def _decoding(part: Part) -> tuple[Fact, ...]:
     """What the decode log's recogniser makes of the recent lines."""
     document = _document(part.key, _bare(part.lines))
-    found = decode_logs.recognise(document, document.sample())
+    # A live server has one set of arguments, and the log is told over time.
+    found = decode_logs.recognise(document, document.sample(), apart=False)
     return tuple(replace(fact, source=(Cite(part.key),)) for fact in found.facts) if found else ()
 
 

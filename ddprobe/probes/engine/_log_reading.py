@@ -14,6 +14,8 @@ from ddprobe.probes.engine._log_places import Place
 
 WHOLE = 4 * MIB
 """A log up to this size is read whole."""
+STATUS = f"{file_status.FORMAT}|%Y|%i"
+MISSING = "there is no such file"
 FOLLOWING = "follow-"
 """How the keys of what is asked while a log is followed begin."""
 HEAD = MIB // 4
@@ -51,7 +53,7 @@ def about(number: int, place: Place) -> tuple[Command, ...]:
     """What stands there, and what was rotated away beside it."""
     if place.journal:
         return ()
-    status = ("stat", "-L", "-c", f"{file_status.FORMAT}|%Y", place.path)
+    status = ("stat", "-L", "-c", STATUS, place.path)
     asked = [Command(key=f"log-{number}-status", argv=status, exits=(0, 1))]
     if set(place.path) <= _PLAIN:
         older = (Glob(f"{place.path}.*"), Glob(f"{place.path}-*"))
@@ -61,25 +63,29 @@ def about(number: int, place: Place) -> tuple[Command, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How large a log is, and when it was written last (seconds since the epoch)."""
+    """How large a log is, when it was written last (seconds since the epoch), and which file it is."""
 
     size: int
     written: int
+    file: str = ""
+    """Its inode; empty where it was not asked for."""
 
 
 def status(evidence: Evidence, key: str) -> Status:
     """From `stat`. Raises `Unanswered` for what is no file that can be read."""
     answer = evidence.command(key)
-    said, _, written = answer.text.strip().rpartition("|")
-    found = file_status.parse(said, answer.stderr.decode("utf-8", "replace"))
+    fields = answer.text.strip().split("|")
+    known = file_status.FORMAT.count("|") + 1
+    found = file_status.parse("|".join(fields[:known]), answer.stderr.decode("utf-8", "replace"))
     if found.kind != "file":
         why = {
-            "missing": "there is no such file",
+            "missing": MISSING,
             "denied": "this user may not enter its folder",
             "directory": "it is a directory",
         }
         raise Unanswered(key, why.get(found.kind, found.description or "what it is could not be told"))
-    return Status(found.size, int(written[:12]) if written.isascii() and written.isdecimal() else 0)
+    written, file = (*fields[known:], "", "")[:2]
+    return Status(found.size, int(written[:12]) if written.isascii() and written.isdecimal() else 0, file)
 
 
 def first(evidence: Evidence, number: int, place: Place) -> tuple[Command, ...]:
@@ -144,7 +150,7 @@ def tail_size(evidence: Evidence, number: int) -> int:
 
 def watch(round_: int, number: int, place: Place) -> Command:
     """How large the log is by now."""
-    argv = ("stat", "-L", "-c", f"{file_status.FORMAT}|%Y", place.path)
+    argv = ("stat", "-L", "-c", STATUS, place.path)
     return Command(key=f"{FOLLOWING}{round_}-{number}-status", argv=argv, exits=(0, 1))
 
 

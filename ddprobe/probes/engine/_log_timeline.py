@@ -64,6 +64,19 @@ def of(path: str, part: Part) -> LogTimeline | None:
     )
 
 
+def last(part: Part) -> datetime | None:
+    """When the last line about decoding was written; None where there is none, or none that tells."""
+    for line in reversed(part.lines):
+        if _read(log_lines.unwrapped(line), 0) is not None:
+            return log_lines.moments([line], part.year)[0]
+    return None
+
+
+def seconds(every: str) -> int | None:
+    """How long a window is; None where it is one of lines."""
+    return next((length for length, name in _LENGTHS if name == every), None)
+
+
 def _read(line: str, number: int) -> _Spoken | None:
     if (decode := decode_log.decode_line(line)) is not None:
         running, tokens = decode.running, decode.tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from ddprobe.blocks import Block, Heading, Pairs, Paragraph, Plot, Series, Spread, Table
 from ddprobe.facts import (
@@ -15,12 +16,15 @@ from ddprobe.facts import (
     LogTimeline,
     LogWindow,
 )
-from ddprobe.model import MIB, Fact
+from ddprobe.facts.logs import GIVEN
+from ddprobe.model import Fact
 from ddprobe.parsing import sizes
+from ddprobe.probes.engine import _log_timeline
+from ddprobe.probes.engine import _log_words as words
 
 MOST_EVENTS = 40
-_LONG = 200
-_DASH = "–"
+MOST_PLACES = 40
+"""Of a plot over time, with those of which no line is."""
 
 
 def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
@@ -42,7 +46,8 @@ def _by_log(facts: Sequence[Fact]) -> list[list[Fact]]:
 def _one(facts: Sequence[Fact]) -> Iterator[Block]:
     for log in (fact for fact in facts if isinstance(fact, LogFile)):
         yield Heading(log.path)
-        yield Pairs(_about(log))
+        if about := _about(log):
+            yield Pairs(about)
         yield from (Paragraph(note, "warn") for note in log.notes)
     events = [fact for fact in facts if isinstance(fact, LogEvent)]
     if events:
@@ -56,13 +61,21 @@ def _one(facts: Sequence[Fact]) -> Iterator[Block]:
 
 
 def _about(log: LogFile) -> tuple[tuple[str, str], ...]:
-    span = f"{log.first} to {log.last}" if log.first else "its lines tell no time"
+    span = (
+        f"{log.first} to {log.last}"
+        if log.first
+        else "none since then"
+        if log.since
+        else "its lines tell no time"
+    )
+    if log.origin == GIVEN:
+        return ()  # the table of files has its size, and nobody looked for times
     named = (
         ("server", log.server),
         ("found as", log.origin),
-        ("size", _size(log.size)),
+        ("size", words.length(log.size)),
         ("read", log.read),
-        ("last written", _ago(log.age_seconds)),
+        ("last written", words.ago(log.age_seconds)),
         ("lines of", span),
         ("asked for since", log.since),
         ("lines about decoding, in all", f"{log.decode_lines:,}" if log.decode_lines is not None else ""),
@@ -80,7 +93,7 @@ def _events(events: Sequence[LogEvent]) -> Table:
                 str(event.line) if event.line else "recent",
                 str(event.count),
                 event.kind.replace("_", " "),
-                _cut(event.text),
+                words.cut(event.text),
             )
             for event in shown
         ),
@@ -107,18 +120,18 @@ def _timeline(timeline: LogTimeline) -> Iterator[Block]:
             (
                 window.start,
                 str(window.lines),
-                _range(window.running_low, window.running_high),
-                _range(window.tokens_low, window.tokens_high),
-                _number(window.commit_mean),
-                _range(window.commit_low, window.commit_high),
-                _percent(window.rate_mean),
-                _number(window.tok_s),
+                words.span(window.running_low, window.running_high),
+                words.span(window.tokens_low, window.tokens_high),
+                words.number(window.commit_mean),
+                words.span(window.commit_low, window.commit_high),
+                words.percent(window.rate_mean),
+                words.speed(window.tok_s),
             )
             for window in timeline.windows
         ),
         f"Over time, {timeline.every} a row",
         "Accept len: tokens per verify step, bonus included; mean of the lines. tok/s: median, of the whole server. The "
-        f"accept rate is as the server writes it{left}.",
+        f"accept rate is as the server writes it. A stretch without such a line has no row{left}.",
         spare=(6, 5, 1),
     )
     if sum(window.commit_mean is not None for window in timeline.windows) > 2:
@@ -126,14 +139,39 @@ def _timeline(timeline: LogTimeline) -> Iterator[Block]:
 
 
 def _plot(timeline: LogTimeline) -> Plot:
+    windows = _in_their_places(timeline)
+    starts = tuple(windows)
+    days = {start.partition(" ")[0] for start in starts}
     return Plot(
         "Accept length over time",
-        tuple(_short(window.start) for window in timeline.windows),
-        (Series("accept len", tuple(_spread(window) for window in timeline.windows)),),
-        axis="from",
+        tuple(words.short(start, dated=len(days) > 2) for start in starts),
+        (
+            Series(
+                "accept len",
+                tuple(None if window is None else _spread(window) for window in windows.values()),
+            ),
+        ),
+        axis=f"from, {timeline.every} a place",
         least=1.0,
         interval="lowest and highest line",
     )
+
+
+def _in_their_places(timeline: LogTimeline) -> dict[str, LogWindow | None]:
+    """The windows by their start, and the stretches between them of which no line is: time is drawn to scale."""
+    known: dict[str, LogWindow | None] = {window.start: window for window in timeline.windows}
+    seconds = _log_timeline.seconds(timeline.every)
+    try:
+        first, end = (datetime.fromisoformat(timeline.windows[at].start) for at in (0, -1))
+    except ValueError:
+        return known
+    if seconds is None or (end - first).total_seconds() > seconds * MOST_PLACES:
+        return known
+    places = (
+        first + timedelta(seconds=seconds * n)
+        for n in range(int((end - first).total_seconds() // seconds) + 1)
+    )
+    return dict.fromkeys(map(str, places)) | known
 
 
 def _spread(window: LogWindow) -> Spread | None:
@@ -166,6 +204,11 @@ def _series(series: DecodeSeries) -> Iterator[Block]:
         yield Paragraph(
             f"{series.off_lines:,} of {series.lines:,} lines about decoding state no acceptance.", "warn"
         )
+    if series.unreadable_lines:
+        yield Paragraph(
+            f"{series.unreadable_lines:,} of {series.lines:,} lines about decoding state one that is no number, or cannot be.",
+            "warn",
+        )
 
 
 def _bin(each: DecodeBin) -> tuple[str, ...]:
@@ -173,11 +216,11 @@ def _bin(each: DecodeBin) -> tuple[str, ...]:
         f"{sizes.short(each.low)}–{sizes.short(each.high)}",
         str(each.running),
         str(each.lines),
-        _number(each.commit_mean),
-        _range(each.commit_low, each.commit_high),
-        _percent(each.rate_mean),
-        _number(each.tok_s),
-        _percent(each.graph_share),
+        words.number(each.commit_mean),
+        words.span(each.commit_low, each.commit_high),
+        words.percent(each.rate_mean),
+        words.speed(each.tok_s),
+        words.percent(each.graph_share),
     )
 
 
@@ -194,7 +237,7 @@ def _claims(claims: Sequence[Claim]) -> Iterator[Block]:
     rows = tuple(
         (
             claim.what,
-            f"{claim.value:g}",
+            f"{claim.value:.4g}" if claim.value >= 1000 else f"{claim.value:.2f}",
             str(claim.samples) if claim.samples else "unknown",
             claim.window,
             claim.origin,
@@ -215,8 +258,8 @@ def _acceptance(figures: Sequence[Acceptance]) -> Iterator[Block]:
         (
             each.origin,
             each.window or "unknown",
-            _number(each.commit),
-            _percent(each.rate),
+            words.number(each.commit),
+            words.percent(each.rate),
             f"{each.steps:,}" if each.steps is not None else "unknown",
             str(each.draft_tokens) if each.draft_tokens is not None else "unknown",
         )
@@ -229,45 +272,3 @@ def _acceptance(figures: Sequence[Acceptance]) -> Iterator[Block]:
             "Acceptance, in the two numbers that can be compared",
             f"{len(rows) - MOST_EVENTS} more are in the report" if len(rows) > MOST_EVENTS else "",
         )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
-
-
-def _short(start: str) -> str:
-    """Without the date: a plot's places are narrow."""
-    return start.partition(" ")[2][:5] if start[:1].isdecimal() else start.removeprefix("line ")
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return _DASH
-    ends = [f"{value:,}" if isinstance(value, int) else f"{value:.2f}" for value in (low, high)]
-    return "–".join(dict.fromkeys(ends))
-
-
-def _number(value: float | None) -> str:
-    return _DASH if value is None else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
-
-
-def _percent(value: float | None) -> str:
-    return _DASH if value is None else f"{value:.0%}"
-
-
-def _size(size: int | None) -> str:
-    if size is None:
-        return ""
-    for unit, length in (("GiB", 1024 * MIB), ("MiB", MIB), ("KiB", 1024)):
-        if size >= length:
-            return f"{size / length:.1f} {unit}"
-    return f"{size} bytes"
-
-
-def _ago(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"

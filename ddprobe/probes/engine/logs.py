@@ -7,9 +7,9 @@ part, and what grep finds in all of it. Nothing is sent to the server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ddprobe.blocks import Block
 from ddprobe.errors import Unanswered
@@ -28,8 +28,15 @@ from ddprobe.model import (
 )
 from ddprobe.parsing import log_lines
 from ddprobe.parsing.log_lines import Since
-from ddprobe.probes import _processes
-from ddprobe.probes.engine import _log_content, _log_facts, _log_places, _log_reading, _log_view
+from ddprobe.probes import _given, _outputs, _processes
+from ddprobe.probes.engine import (
+    _log_content,
+    _log_facts,
+    _log_following,
+    _log_places,
+    _log_reading,
+    _log_view,
+)
 from ddprobe.probes.engine._log_places import Place, Places
 
 ROUNDS = 900
@@ -49,7 +56,18 @@ class EngineLogs(Probe):
     findings: ClassVar[dict[str, str]] = {
         "logs.none": "no inference server runs on the host, and no log was named",
         "logs.silent": "a log has no line about decoding in what was read",
+        "logs.idle": "a log has no line about decoding in the time asked for",
     }
+    outputs: ClassVar[dict[str, str]] = _outputs.LOGS
+
+    @classmethod
+    def mistakes(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        if given.get("since"):
+            yield from _given.wrong(given, "since", log_lines.since)
+
+    @classmethod
+    def output(cls, facts: Sequence[Fact], findings: Sequence[Finding]) -> Mapping[str, Any]:
+        return _outputs.of_logs(facts)
 
     def collect(self, host: Host) -> Conversation:
         answers: list[Result] = []
@@ -122,31 +140,16 @@ def _since(text: str) -> Since | None:
 
 def _follow(evidence: Evidence, numbered: tuple[tuple[int, Place], ...]) -> Conversation:
     """Ask again and again how large each log is, and for the bytes that came since."""
-    ends: dict[int, int] = {}
-    for number, place in numbered:
-        try:
-            ends[number] = 0 if place.journal else _log_reading.status(evidence, f"log-{number}-status").size
-        except Unanswered:
-            continue
-    files = [(number, place) for number, place in numbered if number in ends and not place.journal]
+    follower = _log_following.Follower()
+    tuple(follower.take(evidence.results))
+    files = [(number, place) for number, place in numbered if follower.knows(number) and not place.journal]
     if not files:
         return
-    sizes = dict(ends)
     for round_ in range(ROUNDS):
         asked: list[Command] = []
         for number, place in files:
-            if sizes[number] < ends[number]:
-                ends[number] = 0  # cut short or replaced
-            if sizes[number] > ends[number]:
-                asked.append(_log_reading.added(round_, number, place, ends[number], sizes[number]))
-                ends[number] = min(sizes[number], ends[number] + _log_reading.WHOLE)
+            if wanted := follower.wanted(number):
+                asked.append(_log_reading.added(round_, number, place, *wanted))
             asked.append(_log_reading.watch(round_, number, place))
         answers = yield tuple(asked)
-        latest = Evidence(evidence.host, tuple(answers))
-        for number, _place in files:
-            try:
-                sizes[number] = _log_reading.status(
-                    latest, f"{_log_reading.FOLLOWING}{round_}-{number}-status"
-                ).size
-            except Unanswered:
-                continue
+        tuple(follower.take(answers))

@@ -8,9 +8,9 @@ SGLang's `/health` does, so it is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ddprobe import engines
 from ddprobe.blocks import Block
@@ -29,6 +29,7 @@ from ddprobe.model import (
     Outcome,
     Probe,
 )
+from ddprobe.probes import _outputs
 from ddprobe.probes.discovery import Discovery, discover, understand
 from ddprobe.probes.engine import _server_view
 
@@ -50,6 +51,11 @@ class EngineServer(Probe):
         "server.strays": "workers run that belong to no server found",
         "server.unseen": "something could not be seen, and what that leaves unknown",
     }
+    outputs: ClassVar[dict[str, str]] = _outputs.SERVER
+
+    @classmethod
+    def output(cls, facts: Sequence[Fact], findings: Sequence[Finding]) -> Mapping[str, Any]:
+        return _outputs.of_server(facts, findings)
 
     def collect(self, host: Host) -> Conversation:
         discovery = yield from discover(host)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ddprobe.blocks import Block, Pairs
 from ddprobe.errors import Unanswered
@@ -28,7 +28,7 @@ from ddprobe.model import (
     Probe,
 )
 from ddprobe.parsing import nvidia_proc
-from ddprobe.probes import _processes
+from ddprobe.probes import _outputs, _processes
 
 MAX_CLOCK_OFFSET = 5.0
 
@@ -40,6 +40,11 @@ class HostReach(Probe):
     findings: ClassVar[dict[str, str]] = {
         "reach.clock": "the host's clock differs from this computer's: times in its logs are off by that much",
     }
+    outputs: ClassVar[dict[str, str]] = _outputs.REACH
+
+    @classmethod
+    def output(cls, facts: Sequence[Fact], findings: Sequence[Finding]) -> Mapping[str, Any]:
+        return _outputs.of_reach(facts)
 
     def collect(self, host: Host) -> Conversation:
         answers = yield (

@@ -15,9 +15,9 @@ function around a hit where it is short, else the lines around the hit.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ddprobe.blocks import Block, Code, Heading, Paragraph
 from ddprobe.errors import UsageError
@@ -37,7 +37,7 @@ from ddprobe.model import (
 )
 from ddprobe.parsing import posix_ere, source_paths
 from ddprobe.parsing.grep_output import GrepLine
-from ddprobe.probes import installed
+from ddprobe.probes import _given, installed
 from ddprobe.probes.source import _proposals, _search
 
 MAX_CONTEXT = 50
@@ -60,6 +60,13 @@ class SourceGrep(Probe):
         "grep.nothing": "no line of the files searched matches the pattern",
         "grep.unnamed": "for some hits the function or class around them was not looked up",
     }
+    outputs: ClassVar[dict[str, str]] = {
+        "hits": "how many lines match, in the files that could be searched",
+        "files": "the files with hits, relative to the package",
+        "ranges": "what to read on, each FILE:RANGES: `places` of source.read",
+        "within": "functions and classes around the hits",
+        "version": "of the engine searched",
+    }
 
     def __post_init__(self) -> None:
         """Raises `UsageError` for a search that cannot be asked, before any host is contacted."""
@@ -69,6 +76,28 @@ class SourceGrep(Probe):
             raise UsageError(f"a context of {self.context} lines", f"ask for 0 to {MAX_CONTEXT}")
         if self.limit < 1:
             raise UsageError(f"a limit of {self.limit} hits", "show at least one")
+
+    @classmethod
+    def mistakes(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        yield from _given.wrong(given, "pattern", posix_ere.check)
+        yield from _given.wrong(given, "in_glob", source_paths.check_glob)
+        yield from _given.outside(given, "context", 0, MAX_CONTEXT)
+        yield from _given.outside(given, "limit", 1, _search.MAX_HITS)
+
+    @classmethod
+    def output(cls, facts: Sequence[Fact], findings: Sequence[Finding]) -> Mapping[str, Any]:
+        search = next((fact for fact in facts if isinstance(fact, SourceSearch)), None)
+        # No hit in what was searched says nothing of files that were not.
+        if search is None or not (search.hits or search.files_searched == search.files):
+            return {}
+        hits = [fact for fact in facts if isinstance(fact, SourceHit)]
+        return {
+            "hits": search.hits,
+            "files": tuple(dict.fromkeys(hit.path for hit in hits)),
+            "ranges": search.proposals,
+            "within": tuple(dict.fromkeys(hit.within for hit in hits if hit.within)),
+            "version": search.version or None,
+        }
 
     def collect(self, host: Host) -> Conversation:
         package = (yield from installed.find(host)).path

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ddprobe.verdicts import cache_state_bug, simulated_acceptance, startup_incompatible
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import (
+    apart,
     attention_kernel_bottleneck,
     drafter_dead,
     figures,
@@ -44,7 +45,18 @@ TIME: tuple[Judge, ...] = (attention_kernel_bottleneck.judge, launch_or_cpu_boun
 
 
 def judge(case: Case) -> list[Ruling]:
-    """Every verdict that this evidence supports, unranked; `healthy` or `inconclusive` where there is no other."""
+    """Every verdict that this evidence supports, unranked; `healthy` or `inconclusive` where there is no other.
+
+    Where it holds several starts with other arguments, each is judged with what is told of it.
+    """
+    starts = apart.starts(case)
+    if not starts:
+        return _of_one(case)
+    found = [ruling for start in starts for ruling in apart.named(start, starts, _of_one(start.case))]
+    return found or [apart.open_question(inconclusive.judge(apart.without_arguments(case)), starts)]
+
+
+def _of_one(case: Case) -> list[Ruling]:
     found = _ask(SERVER, case)
     names = {ruling.verdict.name for ruling in found}
     settled = any(ruling.voids for ruling in found) or names & {"not_speculating", "startup_incompatible"}

@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ddprobe.facts import CommitPoint, DecodeBin, DecodeSeries, PlainSpeed
+from ddprobe import steplaw
+from ddprobe.facts import CommitPoint, DecodeSeries, PlainSpeed, StepFit
 from ddprobe.model import Fact, Outcome, Verdict
 from ddprobe.parsing import sizes
-from ddprobe.verdicts import growth, thresholds, words
+from ddprobe.verdicts import bandwidth, growth, levers, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import figures
 from ddprobe.verdicts.collected.figures import mean
@@ -72,12 +73,18 @@ def judge(case: Case) -> Ruling | None:
         if slope.commit_holds
         else f"the commit falls too ({slope.commits[0]:.2f} to {slope.commits[-1]:.2f}): a loss of its own beside this one",
     ]
+    fitted = _law(slope)
+    reached = bandwidth.reached(case, fitted) if fitted is not None else None
     if roofline is not None:
         reasons.append(
             f"reading the target's KV cache explains {roofline.ms_per_token / slope.per_token:.1%} of that growth "
             f"({roofline.card})"
         )
+    if reached is not None:
+        reasons += [bandwidth.told(*reached), *filter(None, [bandwidth.slope(*reached)])]
+    reasons += _remarks(fitted)
     reasons += [f"{finding.id}: {finding.summary}" for finding in lints]
+    reasons += bandwidth.blocks(case, tuple(lints))
     missing = (
         [] if len(slope.pairs) >= 5 else ["step times at five lengths: fewer do not tell a line from a curve"]
     )
@@ -85,6 +92,7 @@ def judge(case: Case) -> Ruling | None:
         missing.append("the target's config.json: it tells how fast a step's time may grow with context")
     if not case.every(PlainSpeed):
         missing.append("the same lengths with speculation off: plain decoding may take another kernel")
+    changes = levers.attention(case) if lints or roofline is not None else ()
     solid = slope.commit_holds and len(slope.pairs) >= thresholds.LOG_LENGTHS
     return Ruling(
         Verdict(
@@ -94,17 +102,29 @@ def judge(case: Case) -> Ruling | None:
             reasons=tuple(reasons),
             cites=words.cites(*slope.fact) + tuple(cite for finding in lints for cite in finding.cites),
             ruled_out=("hard text and a broken drafter: what a step commits does not change",)
-            if slope.commit_holds
+            if slope.commit_holds and slope.commits[0] > thresholds.NOTHING_RIGHT
             else (),
             missing=tuple(missing),
             next=(
+                *changes,
                 *dict.fromkeys(finding.advice for finding in lints if finding.advice),
                 "name the kernel: a short profile at the longest length, or another --attention-backend",
-                "switch speculation off beyond the length where it no longer pays",
+                *([] if changes else ["switch speculation off beyond the length where it no longer pays"]),
             ),
         ),
         explains=slope.ratio,
     )
+
+
+def _law(slope: Slope) -> StepFit | None:
+    """The law of points; a log's ranges of context are too wide for one."""
+    return steplaw.fit([fact for fact in slope.fact if isinstance(fact, CommitPoint)])
+
+
+def _remarks(fitted: StepFit | None) -> list[str]:
+    """What speaks against taking the points for one law; how few they are is said beside."""
+    aside = ("few_contexts", "unclear")
+    return [text for kind, text in fitted.remarks if kind not in aside] if fitted is not None else []
 
 
 def told(case: Case) -> str:
@@ -129,7 +149,7 @@ def _steepest(case: Case) -> Slope | None:
         timed = _timed(best.points)
         return Slope(
             timed,
-            tuple((float(p.context_tokens), p.step_ms or 0.0) for p in timed),
+            tuple((float(p.context_tokens), figures.step_time(p)) for p in timed),
             tuple(mean(p) for p in timed),
             best.label,
         )
@@ -142,12 +162,12 @@ def _timed(points: Sequence[CommitPoint]) -> tuple[CommitPoint, ...]:
 
 
 def _of_log(log: DecodeSeries) -> Slope | None:
-    bins: list[DecodeBin] = [bin for bin in figures.one_running(log) if figures.step_ms(bin)]
-    if len(bins) < thresholds.LOG_LENGTHS:
+    timed = [(bin, ms) for bin in figures.one_running(log) if (ms := figures.step_ms(bin)) is not None]
+    if len(timed) < thresholds.LOG_LENGTHS:
         return None
     return Slope(
         (log,),
-        tuple((figures.middle(bin), figures.step_ms(bin) or 0.0) for bin in bins),
-        tuple(bin.commit_mean or 1.0 for bin in bins),
-        f"decode log, {bins[0].running} running",
+        tuple((figures.middle(bin), ms) for bin, ms in timed),
+        tuple(figures.bin_mean(bin) for bin, _ in timed),
+        f"decode log, {timed[0][0].running} running",
     )

@@ -36,6 +36,12 @@ def _errors(case: Case) -> tuple[Finding, ...]:
     )
 
 
+def failed(case: Case) -> tuple[Finding, ...]:
+    """Every error: those on the drafter first, then whatever else has to be put right before one measures again."""
+    first = length(case)
+    return (*first, *(f for f in case.findings if f.outcome is Outcome.FAIL and f not in first))
+
+
 def named(findings: tuple[Finding, ...]) -> tuple[str, ...]:
     return tuple(f"{finding.id}: {finding.summary}" for finding in findings[:4])
 

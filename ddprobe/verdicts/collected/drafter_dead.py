@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddprobe.facts import Acceptance, CommitPoint
-from ddprobe.model import Finding, Verdict
+from ddprobe.model import Fact, Finding, Verdict
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import causes, figures
@@ -59,10 +59,12 @@ def _by_points(case: Case, line: Line) -> Ruling | None:
             "to blame"
         )
     reasons += [*_elsewhere(case, point), *_after_first(case)]
+    sure = figures.sure([point])
     return _ruling(
         case,
         "" if dead else "miswired",
-        "medium" if not dead or better else figures.sure([point]),
+        # Another configuration that works may be another table; where an error tells the two apart, it is a control.
+        weakest("medium", sure) if not dead or (better and not wired) else sure,
         reasons,
         (point, *longer, *others),
         wired,
@@ -73,10 +75,10 @@ def _by_points(case: Case, line: Line) -> Ruling | None:
 
 def _elsewhere(case: Case, point: CommitPoint) -> list[str]:
     """That a log or tool shows drafts that are right: another stack, or another day."""
-    well = [f for f in figures.figures(case) if (f.commit or 0) > max(thresholds.HARD, 2 * mean(point))]
+    well = [f for f in figures.figures(case) if figures.commit(f) > max(thresholds.HARD, 2 * mean(point))]
     if not well:
         return []
-    best = max(well, key=lambda figure: (figure.commit or 0, figure.origin))
+    best = max(well, key=lambda figure: (figures.commit(figure), figure.origin))
     return [
         f"a reference does: {best.origin} states {best.commit:.2f} tokens per step in another run, so such a drafter can "
         "work"
@@ -85,7 +87,7 @@ def _elsewhere(case: Case, point: CommitPoint) -> list[str]:
 
 def _lost(line: Line, point: CommitPoint) -> float:
     most = thresholds.ceiling_of(point, line.ceiling)
-    return max(1.0, thresholds.EXPECTED * most / mean(point)) if most else 2.0
+    return thresholds.EXPECTED * most / mean(point) if most else 2.0
 
 
 # --- logs -------------------------------------------------------------------------------------------------
@@ -100,7 +102,7 @@ def _by_logs(case: Case) -> Ruling | None:
         return None
     every = figures.figures(case)
     bins = [bin for log in case.logs for bin in figures.speaking(log)]
-    commits = [figure.commit or 0.0 for figure in every] + [bin.commit_high or 0.0 for bin in bins]
+    commits = [*map(figures.commit, every), *map(figures.bin_best, bins)]
     if not commits or not _enough(case, every):
         return None
     wired = causes.wiring(case)
@@ -118,22 +120,36 @@ def _by_logs(case: Case) -> Ruling | None:
         + ("; even hard text gives 1.1 to 1.6" if nothing else ""),
         *_after_first(case),
     ]
+    few = _few(case, every)
     return _ruling(
         case,
         "",
-        "medium" if nothing else "low",
+        "low" if not nothing or few else "high" if wired else "medium",
         reasons,
         (*every, *case.logs),
         wired,
         thresholds.EXPECTED * most / best if most else 2.0,
-        ("repeated text at 1k: it alone excludes hard text for good",),
+        (*few, "repeated text at 1k: it alone excludes hard text for good"),
     )
 
 
 def _enough(case: Case, every: tuple[Acceptance, ...]) -> bool:
-    steps = sum(figure.steps or 0 for figure in every)
-    lines = sum(bin.lines for log in case.logs for bin in figures.speaking(log))
-    return steps >= thresholds.MIN_STEPS or lines >= thresholds.LOG_LINES
+    return _steps(every) >= thresholds.MIN_STEPS or _lines(case) >= thresholds.LOG_LINES
+
+
+def _few(case: Case, every: tuple[Acceptance, ...]) -> tuple[str, ...]:
+    lines = _lines(case)
+    if _steps(every) >= thresholds.MIN_STEPS or lines >= thresholds.FEW:
+        return ()
+    return (f"more of the log: {words.count(lines, 'decode line')} of {thresholds.FEW} at least",)
+
+
+def _steps(every: tuple[Acceptance, ...]) -> int:
+    return sum(figure.steps or 0 for figure in every)
+
+
+def _lines(case: Case) -> int:
+    return sum(bin.lines for log in case.logs for bin in figures.speaking(log))
 
 
 def _after_first(case: Case) -> list[str]:
@@ -156,13 +172,11 @@ def _ruling(
     kind: str,
     confidence: str,
     reasons: list[str],
-    facts: tuple[CommitPoint | Acceptance | object, ...],
+    facts: tuple[Fact, ...],
     wired: tuple[Finding, ...],
     explains: float,
     few: tuple[str, ...],
 ) -> Ruling:
-    from ddprobe.model import Fact
-
     easy = figures.easy(case) is not None
     missing = list(few)
     if not wired:
@@ -173,9 +187,9 @@ def _ruling(
         Verdict(
             name="drafter_dead",
             kind=kind,
-            confidence=weakest(confidence, "high"),
+            confidence=confidence,
             reasons=(*reasons, *causes.named(wired)),
-            cites=words.cites(*(fact for fact in facts if isinstance(fact, Fact))) + causes.cites(wired),
+            cites=words.cites(*facts) + causes.cites(wired),
             ruled_out=(
                 "hard text: repeated text is the easiest there is",
                 "context: it is so at the shortest length",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ddprobe.evidence.claims import STATEMENT
 from ddprobe.facts import Acceptance, Claim, CommitPoint, DecodeBin, DecodeSeries, Limit
 from ddprobe.lints.served import Served, put_together
-from ddprobe.parsing import sizes
-from ddprobe.verdicts import thresholds
+from ddprobe.parsing import acceptance, sizes
+from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.ladder import EASY, WIDE, arm_of
 
@@ -59,6 +59,12 @@ class Line:
 def mean(point: CommitPoint) -> float:
     assert point.commit_mean is not None
     return point.commit_mean
+
+
+def step_time(point: CommitPoint) -> float:
+    """Milliseconds of a step of a point that tells them."""
+    assert point.step_ms is not None
+    return point.step_ms
 
 
 def ceiling(case: Case) -> int | None:
@@ -126,20 +132,25 @@ def countable(case: Case) -> tuple[CommitPoint, ...]:
 
 def _measured(point: CommitPoint) -> bool:
     copied = point.copied is None or point.copied >= thresholds.COPIES or not easy_text(point)
-    return point.commit_mean is not None and point.drafted_steps != 0 and copied
+    return possible(point.commit_mean, point.ceiling) and point.drafted_steps != 0 and copied
+
+
+def possible(commit: float | None, most: int | None) -> bool:
+    """Whether a step can have committed so many; the prefill's token may be counted in it."""
+    if acceptance.length(commit) is None:
+        return False
+    return most is None or (commit or 0.0) <= most * (1 + thresholds.CLAIM)
 
 
 def lines(case: Case) -> tuple[Line, ...]:
     """Every text with its countable points by length; those without a length stand first."""
-    found: dict[str, dict[int, CommitPoint]] = {}
+    found: dict[str, dict[int, list[CommitPoint]]] = {}
     for point in countable(case):
-        at = found.setdefault(point.arm, {})
-        before = at.get(point.context_tokens)
-        if before is None or mean(point) < mean(before):
-            at[point.context_tokens] = point
+        found.setdefault(point.arm, {}).setdefault(point.context_tokens, []).append(point)
     most = ceiling(case)
     return tuple(
-        Line(label, tuple(at[length] for length in sorted(at)), most) for label, at in sorted(found.items())
+        Line(label, tuple(min(at[length], key=lambda p: (mean(p), p.steps)) for length in sorted(at)), most)
+        for label, at in sorted(found.items())
     )
 
 
@@ -159,8 +170,13 @@ def ordinary(case: Case) -> tuple[Line, ...]:
 
 
 def figures(case: Case) -> tuple[Acceptance, ...]:
-    """What logs, counters and tools state of the commit."""
-    return tuple(figure for figure in case.stated if figure.commit is not None)
+    """What logs, counters and tools state of the commit, as far as it can be."""
+    most = ceiling(case) or 0
+    return tuple(
+        figure
+        for figure in case.stated
+        if possible(figure.commit, max(most, (figure.draft_tokens or 0) + 1) if most else None)
+    )
 
 
 def speaking(log: DecodeSeries) -> tuple[DecodeBin, ...]:
@@ -168,26 +184,41 @@ def speaking(log: DecodeSeries) -> tuple[DecodeBin, ...]:
     return tuple(bin for bin in log.bins if bin.commit_mean is not None)
 
 
+def commit(figure: Acceptance) -> float:
+    """Of a figure that states one."""
+    assert figure.commit is not None
+    return figure.commit
+
+
+def bin_mean(bin: DecodeBin) -> float:
+    """Of a range that states a commit."""
+    assert bin.commit_mean is not None
+    return bin.commit_mean
+
+
+def bin_best(bin: DecodeBin) -> float:
+    """Its highest line; its mean where lines are not told apart."""
+    return bin_mean(bin) if bin.commit_high is None else bin.commit_high
+
+
 def log_mean(log: DecodeSeries) -> float | None:
     """The commit of a log as a whole: the mean of its lines."""
     bins = speaking(log)
     lines = sum(bin.lines for bin in bins)
-    return sum((bin.commit_mean or 0.0) * bin.lines for bin in bins) / lines if lines else None
+    return sum(bin_mean(bin) * bin.lines for bin in bins) / lines if lines else None
 
 
 def log_best(log: DecodeSeries) -> float:
-    """Its highest line."""
-    return max((bin.commit_high or bin.commit_mean or 0.0 for bin in speaking(log)), default=0.0)
+    """The highest line of a log that states a commit."""
+    return max(map(bin_best, speaking(log)))
 
 
 def gets_nothing(log: DecodeSeries) -> bool:
     """Next to no draft in it is right, on whatever text it served."""
     whole = log_mean(log)
-    return (
-        whole is not None
-        and whole <= thresholds.NOTHING_RIGHT
-        and log_best(log) <= thresholds.NOTHING_AT_BEST
-    )
+    if whole is None:
+        return False
+    return whole <= thresholds.NOTHING_RIGHT and log_best(log) <= thresholds.NOTHING_AT_BEST
 
 
 def one_running(log: DecodeSeries) -> tuple[DecodeBin, ...]:
@@ -202,8 +233,8 @@ def one_running(log: DecodeSeries) -> tuple[DecodeBin, ...]:
 
 
 def step_ms(bin: DecodeBin) -> float | None:
-    """Milliseconds of a step in this range, from commit and throughput per request."""
-    return None if not bin.tok_s or bin.commit_mean is None else bin.commit_mean / bin.tok_s * 1e3
+    """Milliseconds of a step in a range that states a commit, from commit and throughput per request."""
+    return bin_mean(bin) / bin.tok_s * 1e3 if bin.tok_s else None
 
 
 def middle(bin: DecodeBin) -> float:
@@ -257,9 +288,8 @@ def number(point: CommitPoint, most: int | None) -> str:
 
 def told(points: Sequence[CommitPoint], most: int | None) -> str:
     """`repeat commits 2.90 of 3 (88 steps) at 1k and 1.00 of 3 (256 steps) at 263000`."""
-    texts = [number(point, most) + place(point) for point in points]
-    joined = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-    return f"{points[0].arm} commits {joined}"
+    texts = words.listed([number(point, most) + place(point) for point in points])
+    return f"{points[0].arm} commits {texts}"  # equivalent: all are of one text
 
 
 def place(point: CommitPoint) -> str:
@@ -286,4 +316,6 @@ def sure(points: Iterable[CommitPoint]) -> str:
     every = list(points)
     if any(not point.steps for point in every):
         return "medium"
+    if any(point.steps < thresholds.FEW for point in every):
+        return "low"
     return "high" if all(point.steps >= thresholds.MIN_TIMED_STEPS // 2 for point in every) else "medium"

@@ -9,7 +9,7 @@ from ddprobe.model import Verdict
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import figures
-from ddprobe.verdicts.collected.figures import mean
+from ddprobe.verdicts.collected.figures import mean, step_time
 from ddprobe.verdicts.ruling import Ruling
 
 
@@ -22,11 +22,11 @@ def judge(case: Case) -> Ruling | None:
     return Ruling(
         Verdict(
             name="gpu_state",
-            kind="slower" if (again.step_ms or 0) > (first.step_ms or 0) else "faster",
+            kind="slower" if step_time(again) > step_time(first) else "faster",  # equivalent: they differ
             confidence="medium",
             reasons=(
-                f"{first.arm}{figures.place(first)} takes {words.short(first.step_ms or 0)} ms a step at first and "
-                f"{words.short(again.step_ms or 0)} ms another time, and commits the same ({mean(first):.2f} and "
+                f"{first.arm}{figures.place(first)} takes {words.short(step_time(first))} ms a step at first and "
+                f"{words.short(step_time(again))} ms another time, and commits the same ({mean(first):.2f} and "
                 f"{mean(again):.2f})",
             ),
             cites=words.cites(first, again),
@@ -47,7 +47,7 @@ def _twice(case: Case) -> list[tuple[CommitPoint, CommitPoint]]:
     for point in case.every(CommitPoint):
         if point.context_tokens and point.commit_mean and point.step_ms and not figures.cached(point):
             every.setdefault((_text(point), point.context_tokens), []).append(point)
-    return [(same[0], later) for same in every.values() for later in same[1:]]
+    return [(first, later) for first, *others in every.values() for later in others]
 
 
 def _text(point: CommitPoint) -> str:
@@ -56,7 +56,7 @@ def _text(point: CommitPoint) -> str:
 
 
 def _ratio(first: CommitPoint, again: CommitPoint) -> float:
-    low, high = sorted((first.step_ms or 1.0, again.step_ms or 1.0))
+    low, high = sorted((step_time(first), step_time(again)))
     return high / low
 
 

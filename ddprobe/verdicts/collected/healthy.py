@@ -6,7 +6,7 @@ from ddprobe.model import Verdict
 from ddprobe.verdicts import words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import attention_kernel_bottleneck, causes, figures
-from ddprobe.verdicts.collected.figures import mean
+from ddprobe.verdicts.collected.figures import Line, mean
 from ddprobe.verdicts.ruling import Ruling
 
 
@@ -27,15 +27,32 @@ def judge(case: Case) -> Ruling | None:
     return Ruling(
         Verdict(
             name="healthy",
-            confidence="low" if wrong else "medium",
+            confidence="low" if wrong else "high" if _looked_through(case, easy) else "medium",
             reasons=tuple(reasons),
             cites=words.cites(*easy.points),
             ruled_out=(f"a dead drafter: {figures.told([easy.short], easy.ceiling)}",),
             missing=(
                 *figures.few(easy.points),
+                *(
+                    ()
+                    if _read(case)
+                    else ("the server's arguments and both config.json: an error there may show elsewhere",)
+                ),
                 "a far copy (arm far-copy): text that is repeated nearby says nothing of what stands far back",
                 *(() if others else ("ordinary text (arm prose): easy text does not show how it fares",)),
             ),
             next=("keep these numbers to compare with after an upgrade",),
         )
     )
+
+
+def _looked_through(case: Case, easy: Line) -> bool:
+    """Measured at sizes that count, and everything that configures it was read and holds no error."""
+    return figures.sure(easy.points) == "high" and _read(case)
+
+
+def _read(case: Case) -> bool:
+    served = figures.server(case)
+    if served is None or not served.arguments_known or served.target is None:
+        return False
+    return served.drafter is not None or served.drafts_with_own_layers

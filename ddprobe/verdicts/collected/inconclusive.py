@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from ddprobe.facts import CommitPoint
-from ddprobe.model import Fact, Verdict
+from ddprobe.model import Fact, Finding, Verdict
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.collected import causes, figures
+from ddprobe.verdicts.collected import causes, figures, stated
 from ddprobe.verdicts.collected.figures import mean
 from ddprobe.verdicts.ruling import Ruling
 
-MOST = 8
+UNMEASURED = "no_measurement"
+"""The kind where nothing is told of what a step commits."""
+MOST_ADVICE = 4
 LADDER = "ddprobe commit-probe --arms repeat,far-copy,prose --contexts 1k,16k,64k,128k"
 
 
@@ -20,21 +22,41 @@ def judge(case: Case) -> Ruling:
     kind, reasons, missing = _found(case)
     reasons += causes.named(wrong)
     if not reasons:
-        kind = "no_measurement"
+        kind = UNMEASURED
         reasons = ["nothing here says how many tokens a step commits"]
+    every = causes.failed(case)
+    reasons += [text for text in (*causes.named(every), *stated.told(case)) if text not in reasons]
     facts: list[Fact] = [*case.every(CommitPoint), *figures.figures(case), *case.logs, *case.configs]
     return Ruling(
         Verdict(
             name="inconclusive",
             kind=kind,
-            confidence="low",
-            reasons=tuple(reasons[:MOST]),
-            cites=words.cites(*facts) + causes.cites(wrong),
+            confidence=_sure(case, wrong),
+            reasons=tuple(reasons[:8]),
+            cites=words.cites(*facts) + causes.cites(every),
             ruled_out=_alive(case),
-            missing=tuple(dict.fromkeys([*missing, *_absent(case)]))[:MOST],
-            next=(*causes.advice(wrong)[:3], LADDER),
+            missing=tuple(dict.fromkeys([*missing, *_absent(case)]))[:8],
+            next=(*causes.advice(every)[:MOST_ADVICE], LADDER),
         )
     )
+
+
+def _sure(case: Case, wrong: tuple[Finding, ...]) -> str:
+    """How sure it is that this settles nothing.
+
+    Sure where a drafter that lives was counted over enough steps, on texts that nobody held: hard text, and a drafter
+    of another target, look just so. Unsure where nothing was counted, where an error may be the cause, or where
+    repeated text was measured and is no answer by itself.
+    """
+    texts = figures.ordinary(case)
+    counted = figures.figures(case)
+    if wrong or figures.easy(case) is not None or not (texts or counted):
+        return "low"
+    steps = sum(point.steps for line in texts for point in line.points) + sum(f.steps or 0 for f in counted)
+    best = max(
+        [mean(point) for line in texts for point in line.points] + [figures.commit(f) for f in counted]
+    )
+    return "high" if steps >= thresholds.MIN_STEPS and best > thresholds.DEAD else "medium"
 
 
 def _found(case: Case) -> tuple[str, list[str], list[str]]:
@@ -47,9 +69,9 @@ def _found(case: Case) -> tuple[str, list[str], list[str]]:
         )
     if easy is not None:
         told = [figures.told(easy.points, easy.ceiling)]
-        if easy.ceiling is None:
+        first = easy.share(easy.short)
+        if first is None:
             return "", told, ["how many tokens a step drafts at most: without it no mean is high or low"]
-        first = easy.share(easy.short) or 0.0
         if len(easy.points) == 1 and first < thresholds.DEAD_SHARE:
             told.append("dead, or broken by the length alone: no short prompt was measured")
             return "", told, [f"repeated text at {thresholds.SHORT} tokens or fewer"]
@@ -92,12 +114,23 @@ def _absent(case: Case) -> list[str]:
     told = []
     served = figures.server(case)
     points = case.every(CommitPoint)
-    if figures.easy(case) is None:
+    lengths = [
+        line
+        for line in figures.ordinary(case)
+        if len({p.context_tokens for p in line.points if p.context_tokens}) > 1
+    ]
+    if lengths and all(point.arm == "text" for line in lengths for point in line.points):
+        told.append(
+            "whether the text was the same at each length: nearly every report of a fall changes both"
+        )
+    elif figures.easy(case) is None and not lengths:
         told.append("the same text at two lengths: nearly every report of a fall with length changes both")
     if served is None or served.drafter is None:
         told.append("the drafter's config.json")
         told.append("whether the target is the one that the drafter was trained on, or a fine-tune of it")
-    if served is None or not served.arguments_known:
+    if stated.cut(case):
+        told.append("the rest of the server's arguments: they are not whole")
+    elif served is None or not (served.arguments_known or served.algorithm):
         told.append("the server's arguments")
     if not any(point.step_ms for point in points):
         told.append("step times: without them a slow kernel and rejected drafts look alike")
@@ -109,9 +142,7 @@ def _absent(case: Case) -> list[str]:
 def _alive(case: Case) -> tuple[str, ...]:
     """A drafter whose first position is right often is not dead."""
     for figure in figures.figures(case):
-        first = figure.per_position[0] if figure.per_position else 0.0
-        if first >= thresholds.LIVING_FIRST:
-            return (
-                f"a dead drafter: the first draft is right in {first:.0%} of the steps ({figure.origin})",
-            )
+        if figure.per_position and figure.per_position[0] >= thresholds.LIVING_FIRST:
+            first = f"the first draft is right in {figure.per_position[0]:.0%} of the steps"
+            return (f"a dead drafter: {first} ({figure.origin})",)
     return ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ddprobe.facts import CommitPoint, Limit
 from ddprobe.model import Finding, Verdict
 from ddprobe.parsing import sizes
@@ -68,7 +70,8 @@ def _collapse(case: Case, line: Line) -> Ruling | None:
         Verdict(
             name="long_context_bug",
             kind=kind,
-            confidence="medium" if small or not (within or found or near) else "high",
+            # An error that names no length in the edge is a cause to try out, not one that is placed.
+            confidence="medium" if small or not (within or near) else "high",
             reasons=tuple(reasons),
             cites=words.cites(*shown) + causes.cites(found),
             ruled_out=(
@@ -106,7 +109,7 @@ def _named(limit: Limit) -> str:
 
 def _sides(within: tuple[Limit, ...], good: CommitPoint, bad: CommitPoint) -> list[int]:
     if within:
-        return [round(within[0].tokens * 0.93), round(within[0].tokens * 1.07)]
+        return _beside(within)
     return [
         good.context_tokens,
         (good.context_tokens + bad.context_tokens) // 2,
@@ -122,14 +125,12 @@ def _prose(case: Case, easy: Line) -> Ruling | None:
     found = [
         line
         for line in figures.ordinary(case)
-        if len(line.points) > 1
-        and line.short.context_tokens
-        and mean(line.long) < thresholds.SAME * mean(line.short)
-        and mean(line.long) - 1 < thresholds.SAME * (mean(line.short) - 1)
+        if line.short.context_tokens and mean(line.long) < thresholds.SAME * mean(line.short)
     ]
     if not found or not easy.works:
         return None
-    return _decay(found[0], "while repeated text holds", easy)
+    worst = min(found, key=lambda line: (mean(line.long) / mean(line.short), line.label))
+    return _decay(worst, "while repeated text holds", easy)
 
 
 def _decay(line: Line, beside: str, easy: Line | None) -> Ruling:
@@ -170,13 +171,11 @@ def _log_edge(case: Case) -> Ruling | None:
     found = tuple(finding for finding in causes.length(case) if finding.id in causes.OF_LENGTH)
     for log in case.logs:
         bins = figures.one_running(log)
-        alive = [bin for bin in bins if (bin.commit_mean or 0) >= thresholds.DEAD]
-        nothing = [bin for bin in bins if (bin.commit_high or 9) <= thresholds.NOTHING_RIGHT]
-        if not found or not alive or not nothing or alive[-1].low >= nothing[0].low:
+        alive = [bin for bin in bins if figures.bin_mean(bin) >= thresholds.DEAD]
+        nothing = [bin for bin in bins if figures.bin_best(bin) <= thresholds.NOTHING_RIGHT]
+        if not found or not alive or not nothing or (*alive, *nothing) != bins:
             continue
-        if len(alive) + len(nothing) < len(bins):
-            continue
-        best = alive[-1].commit_mean or 1.0
+        best = figures.bin_mean(alive[-1])
         return Ruling(
             Verdict(
                 name="long_context_bug",
@@ -203,11 +202,11 @@ def _log_edge(case: Case) -> Ruling | None:
 def _lost_windows(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
     """Windows of a log that has no contexts: good ones, and some in which nothing is right."""
     windows = figures.figures(case)
-    good = [f for f in windows if (f.commit or 0) >= thresholds.DEAD]
+    good = [f for f in windows if figures.commit(f) >= thresholds.DEAD]
     nothing = [
         f
         for f in windows
-        if (f.commit or 9) <= thresholds.NOTHING_RIGHT and (f.steps or 0) >= thresholds.MIN_STEPS
+        if figures.commit(f) <= thresholds.NOTHING_RIGHT and f.steps and f.steps >= thresholds.MIN_STEPS
     ]
     pair = next(((a, b) for b in nothing for a in good if a.run == b.run), None)
     if pair is None:
@@ -228,10 +227,16 @@ def _lost_windows(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
             missing=("the context length of each window; repeated text on both sides of the limit",),
             next=(*causes.advice(found), words.command(case, ["repeat"], _around(case))),
         ),
-        explains=alive.commit or 1.0,
+        explains=figures.commit(alive),
     )
 
 
 def _around(case: Case) -> list[int]:
-    limits = sorted(limit.tokens for limit in figures.limits(case) if limit.kind != "sliding_window_kv")
-    return [round(limits[0] * 0.93), round(limits[0] * 1.07)] if limits else [1024, 131072]
+    limits = [limit for limit in figures.limits(case) if limit.kind != "sliding_window_kv"]
+    return _beside(limits) if limits else [1024, 131072]
+
+
+def _beside(limits: Iterable[Limit]) -> list[int]:
+    """A length on either side of the least of them."""
+    tokens = min(limit.tokens for limit in limits)
+    return [round(tokens * 0.93), round(tokens * 1.07)]

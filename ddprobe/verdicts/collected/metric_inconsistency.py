@@ -6,7 +6,7 @@ import dataclasses
 
 from ddprobe.facts import DecodeSeries
 from ddprobe.model import Finding, Outcome, Verdict
-from ddprobe.parsing.accept_rates import CORRECT
+from ddprobe.parsing.accept_rates import CORRECT, WITH_BONUS
 from ddprobe.verdicts import metric_inconsistency, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import causes, figures
@@ -18,8 +18,8 @@ OF_METRICS = "MC"
 
 def judge(case: Case) -> Ruling | None:
     """Accept rates by two formulas; a check on figures that fails; or what any evidence of a probe contradicts."""
-    found = _formulas(case) or _counted(case) or metric_inconsistency.judge(_unsaid(case))
     failed = _failed(case)
+    found = _formulas(case) or _counted(case, failed) or metric_inconsistency.judge(_unsaid(case))
     if found is None:
         return _checks(failed) if failed else None
     verdict = found.verdict
@@ -63,17 +63,22 @@ def _checks(failed: tuple[Finding, ...]) -> Ruling:
 # --- counters ---------------------------------------------------------------------------------------------
 
 
-def _counted(case: Case) -> Ruling | None:
+def _counted(case: Case, failed: tuple[Finding, ...]) -> Ruling | None:
     """Counters state more per step than the requests of the same steps returned."""
-    known = [r for r in case.requests if r.num_spec_steps and r.output_tokens is not None]
-    steps = sum(request.num_spec_steps or 0 for request in known)
-    if not steps:
+    counts = [
+        (r, r.num_spec_steps, r.output_tokens)
+        for r in case.requests
+        if r.num_spec_steps and r.output_tokens is not None
+    ]
+    if not counts:
         return None
+    known = [request for request, _, _ in counts]
+    steps = sum(own for _, own, _ in counts)
     # The first token of a request comes from its prefill.
-    returned = sum(request.output_tokens or 0 for request in known)
+    returned = sum(tokens for _, _, tokens in counts)
     low, high = (returned - len(known)) / steps, returned / steps
     for figure in figures.figures(case):
-        commit = figure.commit or 0.0
+        commit = figures.commit(figure)
         same_run = figure.steps is not None and abs(figure.steps - steps) <= thresholds.SAME_RUN * steps
         if not same_run or low * (1 - thresholds.CLAIM) <= commit <= high * (1 + thresholds.CLAIM):
             continue
@@ -81,13 +86,14 @@ def _counted(case: Case) -> Ruling | None:
             Verdict(
                 name="metric_inconsistency",
                 kind="metric",
-                confidence="medium",
+                # MC04 is this very comparison; any other check makes it two ways to the same.
+                confidence="high" if any(finding.id != "MC04" for finding in failed) else "medium",
                 reasons=(
                     f"{figure.origin} states {commit:.2f} tokens per step ({figure.steps} steps), and the "
                     f"{words.count(len(known), 'request')} of these steps returned {high:.2f} per step",
                     "tokens that are accepted behind the end of an answer are counted there, and thrown away: the shorter the "
                     "answers, the more"
-                    if commit > high
+                    if commit > high  # equivalent: what lies between is left out
                     else "fewer are counted than came",
                 ),
                 cites=words.cites(figure, *known),
@@ -104,7 +110,7 @@ def _counted(case: Case) -> Ruling | None:
 
 def _formulas(case: Case) -> Ruling | None:
     """Rates of one name by different formulas, or by one that hides that nothing is right."""
-    logs = [log for log in case.logs if log.rate_definition]
+    logs = [log for log in case.logs if log.rate_definition and figures.speaking(log)]
     counting_bonus = [log for log in logs if log.rate_definition != CORRECT]
     hiding = [log for log in counting_bonus if figures.gets_nothing(log)]
     several = len({log.rate_definition for log in logs}) > 1
@@ -116,8 +122,7 @@ def _formulas(case: Case) -> Ruling | None:
         for log in logs
     ]
     dead = [
-        f"accept length {figures.log_best(log):.2f} beside a rate of {_rate(log):.2f} is next to nothing right: the bonus token alone "
-        "makes that rate"
+        f"accept length {figures.log_best(log):.2f}{_rate(log)} is next to nothing right: the bonus token alone makes that rate"
         for log in hiding
     ]
     return Ruling(
@@ -143,5 +148,9 @@ def _formulas(case: Case) -> Ruling | None:
     )
 
 
-def _rate(log: DecodeSeries) -> float:
-    return max((bin.rate_mean or 0.0 for bin in log.bins), default=0.0)
+def _rate(log: DecodeSeries) -> str:
+    """What the log itself prints beside its best length, by a formula that counts the bonus token."""
+    if not log.draft_tokens:
+        return ""
+    below = log.draft_tokens + 1 if log.rate_definition == WITH_BONUS else log.draft_tokens
+    return f" beside a rate of {figures.log_best(log) / below:.2f}"

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
+from ddprobe.evidence.counters import NO_SERIES
 from ddprobe.facts import CommitPoint, ServerArgs
 from ddprobe.lints.served import Served
 from ddprobe.model import Fact, Outcome, Verdict
-from ddprobe.verdicts import words
+from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import causes, figures
 from ddprobe.verdicts.not_speculating import FLAGS
 from ddprobe.verdicts.ruling import Ruling
 
-DRAFTER = "speculative_draft_model_path"
 UNUSED = ("SA17", "EN04", "ST05")
 """Lints on a drafter that is given and not used."""
 
 
 def judge(case: Case) -> Ruling | None:
-    """The arguments speculate not, or every source counts no draft; and none shows one.
+    """The server says that it does not speculate, or every source counts no draft; and none shows one.
 
     Drafts that are all rejected are drafts: a commit of 1.00 alone says nothing here.
     """
     if _drafted(case):
         return None
     served = figures.server(case)
-    off, told = _off(served)
     unused = case.found(Outcome.FAIL, *UNUSED)
-    off = off or bool(unused)
-    idle = _idle(case)
+    idle, staged = _idle(case), _staged(case)
+    stated, told = _off(served)
+    # Flags that a command line does not hold are half of it: what was pasted may be half of the command line.
+    off = bool(unused) or stated or bool(told and (idle or staged))
     if not off and not idle:
         return None
     engine = served.engine if served is not None else ""
-    staged = _staged(case)
     reasons = [*told, *idle, *(f"{finding.id}: {finding.summary}" for finding in unused), *staged]
     facts: list[Fact] = [*case.every(ServerArgs), *case.every(CommitPoint), *case.processes, *case.logs]
     return Ruling(
         Verdict(
             name="not_speculating",
             kind="off" if off else "never_drafts",
-            confidence="high" if off and (idle or staged or unused) else "medium",
+            confidence=_sure(case, served, off and bool(idle or staged or unused)),
             reasons=tuple(reasons),
             cites=words.cites(*facts) + causes.cites(unused),
             ruled_out=("a dead drafter: its drafts would be counted, and rejected",) if idle else (),
@@ -56,25 +56,47 @@ def judge(case: Case) -> Ruling | None:
 
 def _drafted(case: Case) -> bool:
     """Whether any source shows a draft, right or wrong."""
-    if any((point.drafted_steps or 0) > 0 for point in case.every(CommitPoint)):
+    if any(point.drafted_steps or _more_than_one(point) for point in case.every(CommitPoint)):
         return True
-    if any((point.commit_mean or 0) > 1.02 for point in case.every(CommitPoint)):
+    stated = [figure for figure in case.stated if figure.commit is not None or figure.rate is not None]
+    if any(figure.steps != 0 for figure in stated):
         return True
-    stated = [figure for figure in case.stated if (figure.steps is None or figure.steps > 0)]
-    drafts = any(figure.commit is not None or figure.rate is not None for figure in stated)
-    return drafts or any(figures.speaking(log) for log in case.logs)
+    # Something was drafted, too, where a line states a figure that nobody can read.
+    return any(log.unreadable_lines or figures.speaking(log) for log in case.logs)
+
+
+def _more_than_one(point: CommitPoint) -> bool:
+    """Whether more than one token comes out of a step, where nobody says of how many drafts."""
+    return point.commit_mean is not None and point.commit_mean > 1 + thresholds.ROUNDED
 
 
 def _off(served: Served | None) -> tuple[bool, list[str]]:
-    if served is None or not served.arguments_known:
+    """Whether the server itself says that it does not speculate, and what its arguments tell of that."""
+    if served is None or served.algorithm:
+        # Newer llama-servers draft only with --spec-type, older ones with -md alone: there counters say which it is.
         return False, []
-    kind = str(served.arg("speculative_algorithm") or "").lower()
-    if served.engine == "llamacpp" and served.arg(DRAFTER) and kind in ("", "none"):
-        # Newer builds draft only with --spec-type, older ones with -md alone: the counters must say which this is.
+    if served.says_off:
+        return True, ["the server's arguments name no speculation: it decodes one token a step"]
+    if served.given is None or served.resolved is not None or _mentions(served.given):
         return False, []
-    if served.algorithm:
-        return False, []
-    return True, ["the server's arguments name no speculation: it decodes one token a step"]
+    return False, ["the command line names no speculation"]
+
+
+def _mentions(given: ServerArgs) -> bool:
+    """Whether an argument is on drafts: one that was cut off, or that this version of ddprobe does not know."""
+    return any(
+        value not in (None, False, "") and ("spec" in name or "draft" in name) for name, value in given.values
+    )
+
+
+def _sure(case: Case, served: Served | None, twice: bool) -> str:
+    """`twice`: the arguments say so, and something beside them."""
+    if twice:
+        return "high"
+    told = served is not None and (served.algorithm or served.says_off)
+    asked = case.every(CommitPoint) or any(f.steps == 0 and f.definition != NO_SERIES for f in case.stated)
+    # Lines and series that are missing may have been left out by whoever pasted the rest.
+    return "medium" if told or asked else "low"
 
 
 def _idle(case: Case) -> list[str]:
@@ -84,8 +106,8 @@ def _idle(case: Case) -> list[str]:
     if points and all(point.drafted_steps == 0 for point in points):
         told.append(f"no token was drafted in any of {words.count(len(points), 'point')}")
     empty = [log for log in case.logs if log.lines and log.off_lines == log.lines]
-    if empty and len(empty) == len(case.logs):
-        lines = sum(log.lines for log in empty)
+    lines = sum(log.lines for log in empty)
+    if lines >= thresholds.IDLE_LINES and len(empty) == len(case.logs):
         told.append(f"none of {words.count(lines, 'decode line')} has an acceptance figure")
     counted = [figure for figure in case.stated if figure.steps == 0]
     if counted and len(counted) == len(case.stated):

@@ -13,22 +13,18 @@ from ddprobe.verdicts.ruling import Ruling
 
 def judge(case: Case) -> Ruling | None:
     """Tokens per second with speculation stay below those without it at the same length."""
-    pairs = [
-        (point, plain)
-        for point, plain in compared(case)
-        if (point.tok_s or 0) < plain * (1 - thresholds.DRIFT)
-    ]
-    if not pairs:
+    slower = [each for each in compared(case) if each[1] < each[2] * (1 - thresholds.DRIFT)]
+    if not slower:
         return None
-    point, plain = max(pairs, key=lambda pair: pair[1] / (pair[0].tok_s or 1))
+    point, speed, plain = max(slower, key=lambda each: each[2] / each[1])
     return Ruling(
         Verdict(
             name="spec_net_loss",
             kind="",
             confidence="medium",
             reasons=(
-                f"{point.arm}{figures.place(point)} gives {words.short(point.tok_s or 0)} tok/s with speculation, and "
-                f"{words.short(plain)} without: {plain / (point.tok_s or 1):.1f} times slower",
+                f"{point.arm}{figures.place(point)} gives {words.short(speed)} tok/s with speculation, and "
+                f"{words.short(plain)} without: {plain / speed:.1f} times slower",
             ),
             cites=words.cites(point, *case.every(PlainSpeed)),
             missing=("the same with ordinary text: repeated text is the best case",)
@@ -38,15 +34,15 @@ def judge(case: Case) -> Ruling | None:
                 f"switch speculation off from {sizes.short(point.context_tokens)} on, or try a shorter draft",
             ),
         ),
-        explains=plain / (point.tok_s or 1),
+        explains=plain / speed,
     )
 
 
-def compared(case: Case) -> list[tuple[CommitPoint, float]]:
-    """Points with their throughput, and that without speculation at the same length."""
+def compared(case: Case) -> list[tuple[CommitPoint, float, float]]:
+    """Points with their tokens per second, and those without speculation at the same length."""
     plain = {speed.context_tokens: speed.tok_s for speed in case.every(PlainSpeed)}
     return [
-        (point, plain[point.context_tokens])
+        (point, point.tok_s, plain[point.context_tokens])
         for line in figures.lines(case)
         for point in line.points
         if point.tok_s and point.context_tokens and point.context_tokens in plain

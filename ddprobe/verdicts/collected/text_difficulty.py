@@ -10,6 +10,9 @@ from ddprobe.verdicts.collected import attention_kernel_bottleneck, figures
 from ddprobe.verdicts.collected.figures import Line, mean
 from ddprobe.verdicts.ruling import Ruling
 
+MODES = ("thinking", "no-thinking", "plain")
+"""Words in a series' name that tell in which mode of the chat template it was asked."""
+
 
 def judge(case: Case) -> Ruling | None:
     """Repeated text works at every length and another text is far below it; or only a broken output does better."""
@@ -27,11 +30,16 @@ def _beside_repeats(case: Case) -> Ruling | None:
         return None
     worst = min(hard, key=lambda line: (mean(line.worst), line.label))
     others = [line for line in figures.ordinary(case) if line not in hard]
+    modes = _modes(case, worst)
+    held = len(worst.points) > 1 and figures.sure(worst.points) == "high"
+    sure = figures.sure(easy.points) == "high" and (held or modes is not None)
     reasons = [
         f"{figures.told(figures.ends(worst), worst.ceiling)}",
         f"{figures.told(figures.ends(easy), easy.ceiling)}: the same drafter and server",
         *(f"{figures.told(figures.ends(line), line.ceiling)}" for line in others[:2]),
     ]
+    if modes is not None:
+        reasons.insert(0, _told(*modes))
     if len(worst.points) > 1:
         reasons.append("with the text held, the commit does not depend on the length")
     if slower := attention_kernel_bottleneck.told(case):
@@ -40,7 +48,9 @@ def _beside_repeats(case: Case) -> Ruling | None:
     return Ruling(
         Verdict(
             name="text_difficulty",
-            confidence="high" if len(worst.points) > 1 and figures.sure(worst.points) == "high" else "medium",
+            kind="template_mode" if modes is not None else "",
+            # Held is what makes it sure: the text over lengths, or the text and the length over modes of the template.
+            confidence="high" if sure else "medium",
             reasons=tuple(reasons),
             cites=words.cites(*shown),
             ruled_out=(
@@ -50,10 +60,20 @@ def _beside_repeats(case: Case) -> Ruling | None:
             ),
             missing=(
                 *figures.few(worst.points),
+                *(
+                    ("chat_template_kwargs of each run: which mode do its users ask for?",)
+                    if modes is not None
+                    else ()
+                ),
                 "the kind of prompt, template and temperature behind each stated number",
                 "a far copy (arm far-copy): repeated text never leaves a drafter's window",
             ),
             next=(
+                *(
+                    ("compare only runs of the same mode, and state it beside every figure",)
+                    if modes is not None
+                    else ()
+                ),
                 "measure your own text at two lengths: ddprobe commit-probe --arms prose --text FILE",
                 "a shorter draft costs less where most of it is rejected",
             ),
@@ -71,7 +91,34 @@ def _hard_everywhere(line: Line) -> bool:
 
 
 def _fades(line: Line) -> bool:
-    return len(line.points) > 1 and mean(line.long) < thresholds.SAME * mean(line.short)
+    return mean(line.long) < thresholds.SAME * mean(line.short)
+
+
+def _modes(case: Case, hard: Line) -> tuple[Line, Line] | None:
+    """The hard text in one mode of the chat template, and the same in the other, in which far more is right."""
+    text = _without_mode(hard.label)
+    if text == hard.label:
+        return None
+    same = [
+        line
+        for line in figures.ordinary(case)
+        if line.label != hard.label and _without_mode(line.label) == text
+    ]
+    other = max(same, key=lambda line: (mean(line.worst), line.label), default=None)
+    if other is None or mean(hard.worst) >= thresholds.COLLAPSE * mean(other.worst):
+        return None
+    return hard, other
+
+
+def _without_mode(label: str) -> str:
+    return " ".join(word for word in label.split() if word not in MODES)
+
+
+def _told(hard: Line, other: Line) -> str:
+    return (
+        f"the mode of thinking decides: of one text on one server, {hard.label} commits {mean(hard.worst):.2f} and "
+        f"{other.label} {mean(other.worst):.2f}"
+    )
 
 
 # --- broken output ----------------------------------------------------------------------------------------

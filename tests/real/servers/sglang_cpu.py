@@ -37,6 +37,7 @@ class SglangCpu:
     mode: str
     port: int
     pid: int
+    log: Path
 
     @property
     def base(self) -> str:
@@ -52,7 +53,7 @@ def serving(mode: str, *flags: str) -> Iterator[SglangCpu]:
     assert (HOME / "ready").exists(), "`tests/run --engines` sets it up"
     port = free_port()
     argv = ["bash", str(SERVE), str(HOME), mode, str(port), *flags]
-    with tempfile.TemporaryFile() as log:
+    with tempfile.NamedTemporaryFile() as log:
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -60,7 +61,7 @@ def serving(mode: str, *flags: str) -> Iterator[SglangCpu]:
             if not _ready(port, process):
                 log.seek(0)
                 raise AssertionError(log.read().decode("utf-8", "replace")[-3000:])
-            yield SglangCpu(mode, port, process.pid)
+            yield SglangCpu(mode, port, process.pid, Path(log.name))
         finally:
             # It has workers of its own: they are in its process group, and nothing else is.
             with contextlib.suppress(ProcessLookupError):

@@ -448,11 +448,11 @@ def test_by_curl_the_same_sentences_and_no_times(
     assert commits(report)[512] is None
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0) -> bool:
+def until(condition: Callable[[], object], seconds: float = 90.0) -> bool:
     """Whether it became true in time."""
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         if condition():
             return True
-        time.sleep(0.02)
+        time.sleep(0.1)
     return False

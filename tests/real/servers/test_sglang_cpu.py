@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
+from ddprobe import evidence, lints
 from ddprobe.engines.generation import Generated, Prompt, Serving, post
 from ddprobe.engines.sglang_generation import COMPLETIONS, NATIVE, SGLangGeneration
 from ddprobe.errors import Unanswered
-from ddprobe.facts import CommitRequest
-from ddprobe.model import Host, HttpRequest, HttpResult
+from ddprobe.evidence.document import of_bytes
+from ddprobe.facts import Acceptance, CommitRequest
+from ddprobe.model import Host, HttpRequest, HttpResult, Outcome
 from ddprobe.probes.draft._requests import request_fact
 from ddprobe.sessions.base import Session
 from tests.real.conftest import OpenSession
@@ -217,3 +219,38 @@ def test_a_server_that_does_not_speculate_says_so_and_gives_no_account(
     assert (read.accounts, read.last_step_cut, read.output_tokens) == ((), False, 33)
     assert [(step.tokens, step.drafted) for step in read.steps] == [(1, 0)] * 32
     assert GENERATION.claims(server.look()) == ()
+
+
+def test_at_the_end_of_a_run_all_its_sources_give_one_pair(
+    sglang_cpu: StartSglang, session: OpenSession
+) -> None:
+    """Four tokens a step of the easy text, one of the hard: 32 tokens in 8 steps and 32 in 32, 24 of 120 drafts right.
+
+    Pooled that is 1.6 per step; the mean of both requests would be 2.5. A line a step, and no warm-up, so that nothing
+    is counted by one source alone.
+    """
+    running = sglang_cpu("dflash", "--decode-log-interval", "1", "--skip-server-warmup")
+    server = asking(session, running)
+    documents = []
+    for text in (EASY, HARD):
+        asked = GENERATION.generate(
+            text, server.base, Prompt(text=text), 33, way=NATIVE, model=server.serving.model, timeout=60
+        )
+        told = [line for line in server.ask(asked).body.split(b"\n") if b"spec_verify_ct" in line]
+        documents.append(told[-1].removeprefix(b"data: "))
+    answers = server.look()
+    documents += [answers["/server_info"].body, answers["/metrics"].body, running.log.read_bytes()]
+    facts = evidence.facts(
+        evidence.recognise(of_bytes(str(number), data)) for number, data in enumerate(documents)
+    )
+    requests = [fact for fact in facts if isinstance(fact, CommitRequest)]
+    assert sum(request.num_spec_steps or 0 for request in requests) == 40
+    assert sum(request.num_accepted_draft_tokens or 0 for request in requests) == 24
+    stated = {fact.origin: fact for fact in facts if isinstance(fact, Acceptance)}
+    assert set(stated) == {"decode log", "/server_info avg_spec_accept_length", "/metrics"}
+    for figure in stated.values():
+        assert figure.commit == pytest.approx(1.6, rel=0.02), figure.origin
+        assert figure.rate == pytest.approx(24 / 120, rel=0.02), figure.origin
+    (found,) = (finding for finding in lints.judge(facts) if finding.id == "MC14")
+    assert found.outcome is Outcome.PASS
+    assert "4 sources agree" in found.summary

@@ -1,0 +1,1 @@
+"""What the GPUs are and do."""
