@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import logging
 import math
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -223,6 +225,36 @@ def test_ctrl_c_keeps_what_came_and_says_so(tmp_path: Path) -> None:
     assert report.interrupted
     assert [(s.id, s.status) for s in report.steps] == [("one", "interrupted"), ("two", "not_run")]
     assert sessions["a"].closed
+    assert exit_code(report) == 130
+
+
+def test_a_second_ctrl_c_leaves_what_does_not_end_and_keeps_what_it_has_collected(tmp_path: Path) -> None:
+    def holds_on(_session: Session, command: Command) -> CommandResult:
+        if command.key == "kernel":
+            return CommandResult(question=command, exit_code=0, stdout=b"more")
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+        time.sleep(60)
+        raise AssertionError("the run is long over")
+
+    began = time.monotonic()
+    steps = [Step("one", Kernel()), Step("two", Kernel())]
+    report, _, folder = go(tmp_path, {"a": holds_on}, steps)
+    assert time.monotonic() - began < 20
+    assert report.interrupted
+    assert [(s.id, s.status, s.reasons) for s in report.steps] == [
+        ("one", "interrupted", ("one: interrupted",)),
+        ("two", "not_run", ("interrupted",)),
+    ]
+    one = report.steps[0]
+    assert [artefact.key for artefact in one.artefacts] == ["kernel"]
+    assert (folder / one.artefacts[0].files[0][1]).read_bytes() == b"more"
+    assert [(f.id, f.summary) for f in report.findings] == [
+        ("kernel", "kernel more"),
+        ("unanswered", "interrupted"),
+    ]
+    assert store.load(folder).steps == report.steps
     assert exit_code(report) == 130
 
 

@@ -40,9 +40,16 @@ class Collected:
     lost: HostError | None = None
 
 
-def collect(step: Step, host: Host, session: Session, writer: ReportWriter, progress: Progress) -> Collected:
-    """Hold the probe's conversation with the host."""
-    results: list[Result] = []
+def collect(
+    step: Step,
+    host: Host,
+    session: Session,
+    writer: ReportWriter,
+    progress: Progress,
+    so_far: list[Result] | None = None,
+) -> Collected:
+    """Hold the probe's conversation with the host. Each answer is in `so_far` as soon as it is kept."""
+    results: list[Result] = [] if so_far is None else so_far
     broken: tuple[Gap, ...] = ()
     lost: HostError | None = None
     conversation: Conversation | None = None

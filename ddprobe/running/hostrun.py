@@ -11,7 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ddprobe.errors import DdprobeError
-from ddprobe.model import Connection, Finding, Gap, Host, HostRecord, Outcome, Probe, Step, StepRecord
+from ddprobe.model import (
+    Connection,
+    Evidence,
+    Finding,
+    Gap,
+    Host,
+    HostRecord,
+    Outcome,
+    Probe,
+    Result,
+    Step,
+    StepRecord,
+)
 from ddprobe.redact import Redactor
 from ddprobe.running import course, gates, masking
 from ddprobe.running.conversation import collect
@@ -52,6 +64,16 @@ def not_run(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A step under way, and the answers that it has so far."""
+
+    step: Step
+    started: float
+    """Seconds since 1970."""
+    results: list[Result] = field(default_factory=list)
+
+
 class HostRun:
     """One host's part of a run. Its steps are threads of their own, begun here."""
 
@@ -62,6 +84,7 @@ class HostRun:
         self.record = HostRecord(name=host.name, error=NOT_REACHED)
         self.over: dict[str, Done] = {}
         self._planned = [stage.id for stage in stages]
+        self._begun: dict[str, Begun] = {}
         self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
         self._line: Line | None = None
         self._lock = threading.Lock()
@@ -87,13 +110,40 @@ class HostRun:
         self.tools.watch(self.host.name, "")
 
     def leave(self) -> None:
-        """Take no more of it: the run is over. Of a host that has not let go, the steps that are missing are told."""
+        """Take no more of it: the run is over. Of a host that has not let go, the steps that are missing are told, with
+        what those under way have collected."""
         with self._lock:
             self._left = True
+            begun = dict(self._begun)
             for stage in self.stages:
-                if stage.id not in self.over:
-                    record = not_run(stage, self.host.name, self.tools.redactor, INTERRUPTED)
-                    self.over[stage.id] = Done(record)
+                if stage.id in self.over:
+                    continue
+                if stage.id in begun:
+                    self.over[stage.id] = self._so_far(begun[stage.id])
+                else:
+                    self.over[stage.id] = Done(
+                        not_run(stage, self.host.name, self.tools.redactor, INTERRUPTED)
+                    )
+
+    def _so_far(self, begun: Begun) -> Done:
+        evidence = Evidence(self.host, tuple(begun.results))
+        return self._judged(begun, evidence, (Gap(begun.step.id, INTERRUPTED),))
+
+    def _judged(self, begun: Begun, evidence: Evidence, broken: tuple[Gap, ...]) -> Done:
+        """What a step's answers show, with what was said meanwhile masked."""
+        tools, step = self.tools, begun.step
+        record, findings = judge(step, evidence, broken, tools.writer.artefact_path)
+        interrupted = tools.cancelled.is_set() and record.status != "done"
+        record = dataclasses.replace(
+            record,
+            status=INTERRUPTED if interrupted else record.status,
+            settings=masking.settings(step.probe, tools.redactor),
+            reasons=tuple(tools.redactor.prose(reason) for reason in record.reasons),
+            started=begun.started,
+            seconds=time.time() - begun.started,
+            artefacts=tools.writer.artefacts(self.host.name, step.id),
+        )
+        return Done(record, tuple(masking.masked(finding, tools.redactor) for finding in findings))
 
     def _walk(self) -> None:
         try:
@@ -186,25 +236,15 @@ class HostRun:
         """Run one step. Returns why the host was lost on the way, if it was."""
         tools, host, line = self.tools, self.host.name, self._line
         assert line is not None
-        started = time.time()
+        begun = self._begun[step.id] = Begun(step, time.time())
         tools.watch(host, step.id)
         tools.watch.step(host, step.id, RUNNING)
         session = (
             line.session if stage.measures and stage.timeout is None else StepSession(line, stage.timeout)
         )
-        collected = collect(step, self.host, session, tools.writer, tools.watch)
-        record, findings = judge(step, collected.evidence, collected.broken, tools.writer.artefact_path)
-        interrupted = tools.cancelled.is_set() and record.status != "done"
-        record = dataclasses.replace(
-            record,
-            status="interrupted" if interrupted else record.status,
-            settings=masking.settings(step.probe, tools.redactor),
-            reasons=tuple(tools.redactor.prose(reason) for reason in record.reasons),
-            started=started,
-            seconds=time.time() - started,
-            artefacts=tools.writer.artefacts(host, step.id),
-        )
-        self._done(record, [masking.masked(finding, tools.redactor) for finding in findings])
+        collected = collect(step, self.host, session, tools.writer, tools.watch, begun.results)
+        done = self._judged(begun, collected.evidence, collected.broken)
+        self._done(done.record, done.findings)
         return collected.lost
 
     def _note(self, record: HostRecord) -> None:

@@ -49,7 +49,7 @@ class Person:
         self.hosts.write_text(yaml.safe_dump({"default": next(iter(hosts)), "hosts": hosts}))
         self.count = 0
 
-    def types(self, *words: str, expect: int | None = 0, limit: float = 120, **environment: str) -> Ran:
+    def types(self, *words: str, expect: int | None = 0, limit: float = 280, **environment: str) -> Ran:
         self.count += 1
         reports = self.folder / f"reports-{self.count}"
         known = {"DDPROBE_HOSTS": str(self.hosts), "DDPROBE_REPORTS": str(reports), "COLUMNS": "120"}
