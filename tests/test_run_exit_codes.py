@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -138,22 +139,28 @@ def test_a_mistake_is_2_and_nothing_was_run(
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_is_130_with_a_whole_report(field: books.Field, tmp_path: Path, times: int) -> None:
+def broken_off(field: books.Field, reports: Path, times: int, *words: str) -> tuple[int, bytes, bytes]:
+    """A measuring run that is told Ctrl-C in the middle: its exit code, stdout and stderr."""
     argv = [sys.executable, "-m", "ddprobe", "run", field.book(books.MEASURED), "a", "--set", "steps=4000"]
-    argv += ["--hosts", field.hosts("a"), "--reports", str(tmp_path), "--json"]
+    argv += ["--hosts", field.hosts("a"), "--reports", str(reports), *words]
     root = str(Path(__file__).parent.parent)
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(root)
     ) as process:
-        wait_for(tmp_path, b'"step":"commit"')
+        wait_for(reports, b'"step":"commit"')
         for _ in range(times):
             process.send_signal(signal.SIGINT)
             time.sleep(0.05)
         began = time.monotonic()
         out, err = process.communicate(timeout=30)
     assert time.monotonic() - began < 10
-    assert process.returncode == 130
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_is_130_with_a_whole_report(field: books.Field, tmp_path: Path, times: int) -> None:
+    code, out, err = broken_off(field, tmp_path, times, "--json")
+    assert code == 130
     (folder,) = tmp_path.iterdir()
     kept = json.loads((folder / "report.json").read_bytes())
     if times == 2 and err:
@@ -170,6 +177,17 @@ def test_ctrl_c_is_130_with_a_whole_report(field: books.Field, tmp_path: Path, t
     assert store.load(folder).interrupted
     check = subprocess.run(["sha256sum", "-c", "--quiet", "MANIFEST.sha256"], cwd=folder, check=False)
     assert check.returncode == 0
+
+
+def test_after_ctrl_c_a_person_is_told_how_to_go_on(field: books.Field, tmp_path: Path) -> None:
+    reports = tmp_path / "my reports"
+    code, out, err = broken_off(field, reports, 1)
+    (folder,) = reports.iterdir()
+    (told,) = [line for line in err.decode().splitlines() if line.startswith("to go on from there: ")]
+    words = shlex.split(told.partition(": ")[2])
+    assert (code, words) == (130, ["ddprobe", "run", field.book(books.MEASURED), "--resume", str(folder)])
+    assert b"interrupted" in out
+    assert cli.run([*words[1:], "--hosts", field.hosts("a"), "--plan"]) == 0
 
 
 def environment(root: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ddprobe import rejudging, reportjson, store
+from ddprobe import __version__, rejudging, reportjson, store
 from ddprobe.cli import app as cli
 from ddprobe.playbookfile import conditions
 from tests import books
@@ -140,6 +140,24 @@ def test_going_on_keeps_what_is_whole_and_asks_the_rest(run: Runner) -> None:
     assert {s["kept_from"] for s in third["steps"]} == {name, new.name}
     assert [host["connection"] for host in third["hosts"]] == [None, None]
     assert third["findings"] == whole["findings"]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("0.0.1", "as it is found today"), (__version__, "as it was said then")]
+)
+def test_what_another_version_found_is_judged_again(run: Runner, version: str, said: str) -> None:
+    whole = run(books.CHAIN)
+    (folder,) = run.folders
+    data = json.loads((folder / "report.json").read_bytes())
+    (finding,) = [f for f in data["findings"] if f["step"] == "server"][:1]
+    today = finding["summary"]
+    data["version"], finding["summary"] = version, "as it was said then"
+    (folder / "report.json").write_text(json.dumps(data))
+    resumed = run(books.CHAIN, "--resume", str(folder))
+    assert {step["kept_from"] for step in resumed["steps"]} == {folder.name}
+    (now, *_) = [f for f in resumed["findings"] if f["step"] == "server"]
+    assert now["summary"] == (today if said == "as it is found today" else said)
+    assert len(resumed["findings"]) == len(whole["findings"])
 
 
 def test_evidence_that_was_altered_is_asked_again(run: Runner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ddprobe import __version__
 from ddprobe.cli import flow, screen, targets
 from ddprobe.cli.options import Hosts, Options, with_options
 from ddprobe.errors import UsageError
@@ -83,6 +85,10 @@ def run(
     )
     told = junit is None or _write_junit(junit, report, options)
     code = flow.present(report, folder, options)
+    if report.interrupted and not options.quiet and not options.json:
+        sys.stderr.write(
+            f"to go on from there: ddprobe run {shlex.join([playbook, '--resume', str(folder)])}\n"
+        )
     return code if told else code or 4
 
 
@@ -151,9 +157,13 @@ def _hosts(
 
 def _earlier(name: str, book: Playbook, options: Options) -> Earlier:
     from ddprobe.cli import report
+    from ddprobe.rejudging import rejudge
     from ddprobe.running.earlier import Earlier
 
     found = Earlier(report.folder_of(name, flow.reports_folder(options)))
+    if found.report.version != __version__:
+        # What is kept must be what this version says of it, as its report will claim.
+        found = Earlier(found.folder, rejudge(found.folder))
     record = found.report.playbook
     if record is None and found.report.interrupted and found.report.name == book.name:
         return found  # killed before it had told what it was about

@@ -25,10 +25,13 @@ WHERE = (
 class Earlier:
     """A report to go on from. A step stands that got its whole answer to the same question, if its evidence is whole."""
 
-    def __init__(self, folder: Path) -> None:
-        """Raises `UsageError` when there is no report in the folder."""
+    def __init__(self, folder: Path, report: Report | None = None) -> None:
+        """`report`: what this version reads in the folder, where another wrote it.
+
+        Raises `UsageError` when there is no report in the folder.
+        """
         self.folder = folder.parent if folder.is_file() else folder
-        self.report: Report = store.load(self.folder)
+        self.report: Report = report or store.load(self.folder)
         # What was altered since is no evidence: the step that it is of is asked again.
         self._altered = {one.path for one in store.damage(self.folder, self.report)}
         self._steps = {(step.host, step.id): step for step in self.report.steps}
