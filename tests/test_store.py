@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -400,6 +401,33 @@ def test_what_comes_after_the_end_is_left_out(tmp_path: Path) -> None:
     kept.host(HostRecord(name="gpu1"))
     kept.finish(reports.report())
     assert {name: (kept.folder / name).read_bytes() for name in files(kept.folder)} == before
+
+
+def test_the_end_waits_for_the_answer_that_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a host that was left: half of a file must not be hashed as if it were the whole."""
+    begun, write = threading.Event(), store.ReportWriter._write
+
+    def slowly(kept: store.ReportWriter, path: str, data: bytes) -> None:
+        if path.startswith("evidence"):
+            (kept.folder / path).write_bytes(data[:1])
+            begun.set()
+            time.sleep(0.3)
+            (kept.folder / path).unlink()
+        write(kept, path, data)
+
+    monkeypatch.setattr(store.ReportWriter, "_write", slowly)
+    kept = writer(tmp_path)
+    late = threading.Thread(target=kept.answer, args=("gpu1", "find", command("uname")))
+    late.start()
+    assert begun.wait(10)
+    kept.finish(reports.report())
+    before = files(kept.folder)
+    late.join()
+    assert files(kept.folder) == before
+    check = subprocess.run(["sha256sum", "-c", "--quiet", "MANIFEST.sha256"], cwd=kept.folder, check=False)
+    assert check.returncode == 0
 
 
 def test_events_cut_anywhere_are_still_a_report(tmp_path: Path) -> None:

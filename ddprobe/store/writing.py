@@ -30,6 +30,8 @@ from ddprobe.model import (
 from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, MANIFEST, PAGE, REPORT, artefact_path, safe_name
 
 ELSEWHERE = "choose another folder with --reports"
+LAST_ANSWERS = 10.0
+"""Most seconds that the end of a run waits for an answer that is just being written."""
 log = logging.getLogger("ddprobe")
 
 
@@ -38,7 +40,8 @@ class ReportWriter:
 
     def __init__(self, folder: Path, name: str, lab: bool, started: float) -> None:
         self.folder = folder
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._writing = 0
         self._names: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
         self._numbers: dict[tuple[str, str], int] = {}
@@ -90,6 +93,15 @@ class ReportWriter:
                 return  # of a host that did not let go in time
             folder = self._step_folder(host, step)
             number = self._numbers[host, step] = self._numbers.get((host, step), 0) + 1
+            self._writing += 1
+        try:
+            self._keep(host, step, result, folder, number)
+        finally:
+            with self._lock:
+                self._writing -= 1
+                self._lock.notify_all()
+
+    def _keep(self, host: str, step: str, result: Result, folder: str, number: int) -> None:
         stem = f"{folder}/{number:02}-{safe_name(result.key)}"
         contents = _contents(result)
         files = tuple((part, f"{stem}.{part}") for part in contents)
@@ -251,6 +263,8 @@ class ReportWriter:
     def _close(self) -> None:
         with self._lock, self._tried():
             number, self._events = self._events, -1
+            # What is half written now would be hashed so.
+            self._lock.wait_for(lambda: not self._writing, LAST_ANSWERS)
             if number >= 0:
                 os.close(number)
 
