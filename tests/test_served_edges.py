@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ddprobe import lints
+from ddprobe import gpu_cards, lints
 from ddprobe.facts import (
     CommitPoint,
     CommitSetup,
@@ -25,6 +25,7 @@ from ddprobe.facts import (
 from ddprobe.lints.measured import Measured
 from ddprobe.lints.served import Served, beside_cite, config_cite, newer_than_read, put_together
 from ddprobe.model import Cite, Fact, Outcome
+from ddprobe.verdicts.case import Case
 
 
 def arguments(
@@ -394,6 +395,21 @@ def test_gpus_are_those_of_the_host_however_they_were_found() -> None:
         Gpu(index=2),
     ]
     assert put_together(facts)[0].gpus == ("H100", "L40S", "A100", "RTX PRO 6000")
+
+
+@pytest.mark.parametrize(
+    ("mig", "told"),
+    [(True, "NVIDIA H100 80GB HBM3 MIG"), (False, "NVIDIA H100 80GB HBM3"), (None, "NVIDIA H100 80GB HBM3")],
+)
+def test_a_card_cut_up_by_mig_is_no_whole_card_to_whoever_asks(mig: bool | None, told: str) -> None:
+    facts = (
+        ServerArgs(engine="sglang", server="s", origin="x"),
+        Gpu(index=0, name="NVIDIA H100 80GB HBM3", mig=mig),
+    )
+    assert put_together(facts)[0].gpus == (told,)
+    assert Case(facts).gpus == (told,)
+    assert (gpu_cards.card(told) is None) is bool(mig)
+    assert Case((Gpu(index=0, mig=True),)).gpus == ()
 
 
 def test_the_kernel_is_judged_by_the_card_that_the_driver_names() -> None:

@@ -126,6 +126,11 @@ class Gpu(Fact):
         """`GPU 3`, or where it is on the bus when it has no number."""
         return f"GPU {self.index}" if self.index is not None else f"GPU at {self.bus or 'an unknown place'}"
 
+    @property
+    def kind(self) -> str:
+        """Its name as samples have it: a card cut up by MIG says so, since what runs on a part has a part's bandwidth."""
+        return f"{self.name} MIG" if self.name and self.mig else self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLink(Fact):

@@ -244,11 +244,12 @@ def _cites(fact: Fact | None, at: str) -> tuple[Cite, ...]:
 def put_together(facts: Sequence[Fact]) -> tuple[Served, ...]:
     """Every server among the facts, and drafters and targets that belong to none."""
     processes = _processes(facts)
+    cards = [fact for fact in facts if isinstance(fact, GpuSample | Gpu)]
     gpus = tuple(
         dict.fromkeys(
             [fact.value for fact in facts if isinstance(fact, Discovered) and fact.what == "gpu"]
             + [gpu for fact in facts if isinstance(fact, Reach) for gpu in fact.gpus]
-            + [fact.name for fact in facts if isinstance(fact, GpuSample | Gpu) and fact.name]
+            + [card.kind if isinstance(card, Gpu) else card.name for card in cards if card.name]
         )
     )
     collected = [fact for fact in facts if isinstance(fact, ServerArgs) and not fact.server]

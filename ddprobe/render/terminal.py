@@ -82,6 +82,8 @@ def draw(
 
 def _steps(console: Console, views: Sequence[StepView], whole: Sequence[StepView]) -> None:
     """Draw the steps; of those that are not to be seen whole, a line each."""
+    if len(views) == 1 and not views[0].blocks and not views[0].troubles:
+        return  # what was found says it all
     brief = False
     for view in views:
         if view in whole:

@@ -127,9 +127,8 @@ class Case:
         """Names of the kinds of card, each once, as the driver's tools print them."""
         found = [fact.value for fact in self._of(Discovered) if fact.what == "gpu"]
         found += [gpu for fact in self._of(Reach) for gpu in fact.gpus]
-        found += [
-            fact.name for fact in self.facts if isinstance(fact, Gpu | GpuSample | GpuWindow) and fact.name
-        ]
+        cards = [fact for fact in self.facts if isinstance(fact, Gpu | GpuSample | GpuWindow) and fact.name]
+        found += [card.kind if isinstance(card, Gpu) else card.name for card in cards]
         return tuple(dict.fromkeys(found))
 
     # --- the server that was measured, among all there are ---------------------------------------------
