@@ -415,12 +415,17 @@ phase, name, times, places = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.arg
 load = probes.load
 probes.load = lambda probe: t.Kernel if probe == "host.kernel" else load(probe)
 interrupts.PATIENCE = 0.5
-at = []
+at, sending, over, lock = [], [], [], threading.Lock()
 def signals():
+    with lock:
+        if over:
+            return  # a host that was left: the run has ended, and nobody minds signals any more
+        sending.append(name)
     at.append(time.monotonic())
     for _ in range(times):
         os.kill(os.getpid(), getattr(signal, name))
         time.sleep(0.05)
+    sending.pop()
 def answer(session, command):
     if phase in ("ask", "stuck"):
         signals()
@@ -443,6 +448,12 @@ finish = writer.finish
 def finishing(report, mask):
     if phase == "finish":
         signals()
+    while True:
+        with lock:
+            if not sending:
+                over.append(name)
+                break
+        time.sleep(0.01)
     finish(report, mask)
 writer.finish = finishing
 report = runner.run("look", [Host(name="a"), Host(name="b")], [Step("one", Probe()), Step("two", Probe())], writer, opener)
