@@ -7,6 +7,7 @@ import io
 import json
 import shlex
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -124,6 +125,17 @@ class TestTheRoad:
             _, stdout, stderr = client.exec_command(line, timeout=5)
             assert (stdout.read(), stderr.read()) == (b"", SORRY.replace(b"\n", b"\r\n"))
             assert stdout.channel.recv_exit_status() == 126
+        finally:
+            client.close()
+
+    def test_a_slow_client_keeps_its_channel(self, host: Host) -> None:
+        client = connected(host)
+        try:
+            channel = client.get_transport().open_session(timeout=5)  # type: ignore[union-attr]
+            time.sleep(0.5)
+            assert not channel.closed
+            channel.exec_command("uptime")
+            assert channel.makefile_stderr("rb").read() == SORRY.replace(b"\n", b"\r\n")
         finally:
             client.close()
 

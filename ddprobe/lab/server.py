@@ -107,12 +107,16 @@ class Sshd:
         transport.add_server_key(self.host_key)
         self._transports.append(transport)
         gate = _Gate(self, transport)
+        opened: list[paramiko.Channel] = []
         with contextlib.suppress(*_GONE):
             transport.start_server(server=gate)
             while transport.is_active() and not self._stopping.is_set():
                 channel = transport.accept(_POLL)
-                if channel is not None and channel.chanid in gate.forwards:
-                    self._forward(channel, gate.forwards.pop(channel.chanid))
+                if channel is not None:
+                    # Paramiko itself does not hold a channel: until its request comes, nobody else would, and it closed.
+                    opened = [*(one for one in opened if not one.closed), channel]
+                    if channel.chanid in gate.forwards:
+                        self._forward(channel, gate.forwards.pop(channel.chanid))
         transport.close()
 
     def _forward(self, channel: paramiko.Channel, port: int) -> None:
