@@ -24,6 +24,8 @@ from tests.lab_session import LabSession
 from tests.silent import SilentWriter
 
 SEEDS = 20
+FEW = 5
+"""Seeds of every run of the tests; the rest is for those that may take as long as they like."""
 BOTTLENECK = "attention_kernel_bottleneck"
 
 
@@ -105,12 +107,21 @@ def test_every_scenario_is_here() -> None:
     assert set(RIGHT) == {one.name for one in lab.scenarios()}
 
 
-@pytest.mark.timeout(300)  # nineteen whole probes
+@pytest.mark.timeout(900)  # up to fifteen whole probes
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(1, FEW), id="few seeds"),
+        pytest.param(range(FEW, SEEDS), id="all the others", marks=pytest.mark.thorough),
+    ],
+)
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.usefixtures("coarse")
-def test_the_right_verdict_and_no_other_whatever_the_seed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_right_verdict_and_no_other_whatever_the_seed(
+    name: str, seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrong = {}
-    for seed in range(1, SEEDS):
+    for seed in seeds:
         another(monkeypatch, seed)
         _, found = probed(machine(name), seed=seed, **RIGHT[name].short)
         if told(found) != RIGHT[name].verdicts:
