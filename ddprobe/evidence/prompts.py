@@ -13,8 +13,16 @@ import re
 
 from ddprobe.evidence.document import Document, of_bytes
 
-_MARKS = (b"ReqInput", b"prompt", b"messages", b"log_server_r", b"Generated response", b'"request.')
-"""One of these stands in every line that echoes a request: looked for first, for it is fast."""
+_MARKS = {
+    b"m": (b"prompt", b"messages"),
+    b"I": (b"ReqInput",),
+    b"_": (b"log_server_r",),
+    b"G": (b"Generated response",),
+    b'"': (b'"request.',),
+}
+"""One of these stands in every line that echoes a request, under a character of it that lines of decoding do not have:
+one character is looked for many times faster than a word.
+"""
 _ECHO = re.compile(
     rb"""obj=\w*ReqInput\(
       | \b(?:Received\ request|Generated\ response|Request)\ [^\n]{0,200}?:\ (?:prompt|output):\ ?
@@ -32,13 +40,17 @@ _LOOKS = re.compile(rb"\s*\[(?:\d|rank|W\d|I\d|gpu)")
 
 def cleaned(block: bytes) -> bytes:
     """Whole lines without the words of requests. Lines stay lines; one that is JSON of its own is no log's."""
-    if not any(mark in block for mark in _MARKS):
+    if not _marked(block):
         return block
     return b"\n".join(map(_line, block.split(b"\n")))
 
 
+def _marked(data: bytes) -> bool:
+    return any(sign in data and any(mark in data for mark in marks) for sign, marks in _MARKS.items())
+
+
 def _line(line: bytes) -> bytes:
-    if not any(mark in line for mark in _MARKS):
+    if not _marked(line):
         return line
     json_alone = _JSON.match(line) and not _LOOKS.match(line)
     found = _EVENT.search(line) if json_alone else _ECHO.search(line)
