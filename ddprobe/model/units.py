@@ -1,0 +1,4 @@
+"""Sizes in bytes."""
+
+KIB = 1024
+MIB = 1024 * KIB
