@@ -334,3 +334,53 @@ def test_variables_of_a_unit_file() -> None:
 )
 def test_other_texts_are_no_environment(text: str) -> None:
     assert process(text) is None
+
+
+FORGED = "SGLANG_SIMULATE_ACC_LEN"
+STARTS = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --speculative-algorithm EAGLE3"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f"export {FORGED}=4\n{STARTS}", "4"),
+        (f"$ export {FORGED}=4\n$ {STARTS}", "4"),
+        (f"root@node:/# export {FORGED}=4\nroot@node:/# {STARTS}", "4"),
+        (f"[root@gpu1 sglang]# export {FORGED}=4\n[root@gpu1 sglang]# {STARTS}", "4"),
+        (f"(venv) me@gpu1:~/x$ export {FORGED}=4\n(venv) me@gpu1:~/x$ {STARTS}", "4"),
+        (f"me@mac dir % export {FORGED}=4\nme@mac dir % {STARTS}", "4"),
+        (f"export A=1 {FORGED}='4' B=2\n{STARTS}", "4"),
+        (f"export {FORGED}=4 && {STARTS}", "4"),
+        (f"export {FORGED}=4; {STARTS}", "4"),
+        (f"set -gx {FORGED} 4\n{STARTS}", "4"),
+        (f"setenv {FORGED} 4\n{STARTS}", "4"),
+        (f'declare -x {FORGED}="4"\n{STARTS}', "4"),
+        (f"export {FORGED}=4\nexport {FORGED}=3\n{STARTS}", "3"),
+        (f"export {FORGED}=4\nunset {FORGED}\n{STARTS}", None),
+        (f"# export {FORGED}=4\n{STARTS}", None),
+        (f"echo ${FORGED}\n4\n{STARTS}", None),
+        (f"{STARTS}\nexport {FORGED}=4\n", None),
+        (f"set -x\n{STARTS}", None),
+    ],
+)
+def test_variables_that_a_shell_was_given_before_are_those_of_the_server(
+    text: str, value: str | None
+) -> None:
+    held = [dict(fact.environment) for fact in facts(text) if isinstance(fact, ServerProcess)]
+    assert [variables.get(FORGED) for variables in held] == ([value] if value else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ env | grep SGLANG\nSGLANG_ENABLE_JIT_DEEPGEMM=0\n",
+        "me@gpu1:~$ cat /proc/123/environ | tr '\\0' '\\n'\nSGLANG_ENABLE_JIT_DEEPGEMM=0\n",
+        "$ export SGLANG_ENABLE_JIT_DEEPGEMM=0\n",
+    ],
+)
+def test_what_printed_an_environment_is_no_part_of_it(text: str) -> None:
+    found = environment.recognise(of_bytes("a", text.encode()), text)
+    assert found is not None
+    (told,) = found.facts
+    assert isinstance(told, ServerProcess)
+    assert told.environment == (("SGLANG_ENABLE_JIT_DEEPGEMM", "0"),)

@@ -126,8 +126,11 @@ def _of_commands(document: Document, sample: str) -> Iterator[Fact]:
             stripped = line.lstrip()
             if stripped.startswith(("#", "//")):
                 continue
-            if stripped.startswith(("export ", "Environment=")):
+            if stripped.startswith("Environment="):
                 exported.update(environment_text.read(line).variables)
+            for name, value in environment_text.typed_in(line):
+                exported.pop(name, None)
+                exported |= {} if value is None else {name: value}
             if command := commands.of_line(line):
                 every = found.setdefault(command.engine.name, [])
                 every.append((command, f"line {number}", dict(exported)))

@@ -1,7 +1,7 @@
-"""Reads environments as they are dumped: `env`, `printenv`, `/proc/PID/environ`, `export -p`, unit files.
+"""Reads environments as they are dumped or typed: `env`, `/proc/PID/environ`, `export -p`, unit files, a shell's lines.
 
 HOME=/root
-export SGLANG_SIMULATE_ACC_LEN="3.5"
+me@gpu1:~$ export SGLANG_SIMULATE_ACC_LEN="3.5" && python …
 declare -x CUDA_VISIBLE_DEVICES="0"
 Environment="VLLM_USE_V1=1" "HF_HOME=/models"
 """
@@ -9,7 +9,7 @@ Environment="VLLM_USE_V1=1" "HF_HOME=/models"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ddprobe.parsing import shell_words
@@ -20,6 +20,19 @@ _ASSIGNMENT = re.compile(
 _UNIT = re.compile(r"\s*Environment=(.+)\Z")
 _SHORT = re.compile(r"-e[A-Z_]\w*=")
 """Docker's `-eNAME=value`."""
+_PROMPT = re.compile(
+    r"""\s*(?:\([\w.+-]{1,40}\)\s*)?                                         # an environment of Python's
+        (?: [$%>❯]\s
+          | \[?[\w.-]{1,40}@[\w.-]{1,80}(?:[:\s][^\s$#%>]{0,200})?\s?[$#%>❯]\s  # a bare # begins a comment
+        )""",
+    re.VERBOSE,
+)
+_FISH = re.compile(r"-[a-zA-Z]*x[a-zA-Z]*|--export")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SETTERS = frozenset({"export", "declare", "typeset", "setenv", "set"})
+_ASKS = re.compile(
+    r"\s*(?:env|printenv|export -p|set)(?:\s*\|[^|]{0,200})*\s*|\s*(?:cat|tr)\s[^|]{0,200}/environ\b.{0,200}"
+)
 _MOST = 4096
 _NAMES = frozenset({"PATH", "HOME", "PWD"})
 
@@ -46,9 +59,12 @@ def read(text: str) -> Dump:
     for entry in entries[:_MOST]:
         if not entry.strip() or entry.lstrip().startswith("#"):
             continue
+        if "\0" not in text and _ASKS.fullmatch(_behind_prompt(entry)):
+            continue  # what printed it
+        typed = {} if "\0" in text else {name: value for name, value in typed_in(entry) if value is not None}
+        pairs = _of_unit(entry) or typed or assignment(entry, literal="\0" in text)
         said += 1
-        pairs = _of_unit(entry) or assignment(entry, literal="\0" in text)
-        assigned += bool(pairs)
+        assigned += bool(pairs) and not (typed and _more_than_sets(entry))
         found.update(pairs)
     return Dump(tuple(sorted(found.items())), assigned / said if said else 0.0)
 
@@ -65,6 +81,30 @@ def assignment(entry: str, literal: bool = False) -> dict[str, str]:
     if not literal and len(bare) > 1 and bare[0] in "'\"" and bare[-1] == bare[0]:
         value = bare[1:-1]
     return {found.group(1): value}
+
+
+def typed_in(line: str) -> Iterator[tuple[str, str | None]]:
+    """The variables that a line sets for what a shell starts after it, a prompt in front or not; None: it unsets it."""
+    for words in shell_words.commands(_behind_prompt(line)):
+        match words:
+            case ["export", *rest] | ["declare" | "typeset", "-x" | "-gx", *rest]:
+                yield from leading(rest).items()
+            case ["setenv", name, value, *_] if _NAME.fullmatch(name):
+                yield name, value
+            case ["set", flag, name, *values] if values and _FISH.fullmatch(flag) and _NAME.fullmatch(name):
+                yield name, " ".join(values)
+            case ["unset", *names] | ["unsetenv", *names]:
+                yield from ((name, None) for name in names)
+
+
+def _behind_prompt(line: str) -> str:
+    prompt = _PROMPT.match(line)
+    return line[prompt.end() :] if prompt else line
+
+
+def _more_than_sets(line: str) -> bool:
+    """Whether what the line sets is for a command that stands on it, too."""
+    return any(words[0] not in _SETTERS for words in shell_words.commands(_behind_prompt(line)))
 
 
 def leading(words: Iterable[str]) -> dict[str, str]:
