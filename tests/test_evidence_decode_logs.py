@@ -436,3 +436,22 @@ def test_numbers_at_random_are_no_formula() -> None:
     assert told
     assert {fact.rate_definition for fact in told} == {""}
     assert {fact.draft_tokens for fact in told} == {None}
+
+
+def test_an_older_llama_server_tells_its_steps_by_the_tokens_of_the_request() -> None:
+    """A real request of 64 tokens: a newer server says "mean len = 3.71", 17 steps, of the same counts."""
+    lines = (
+        "slot print_timing: id  0 | task 1 | prompt eval time = 10.00 ms / 12 tokens ( 0.8 ms per token, 1200.0 tokens per second)\n"
+        "slot print_timing: id  0 | task 1 |        eval time = 99.00 ms / 64 tokens ( 1.5 ms per token, 646.5 tokens per second)\n"
+        "slot print_timing: id  0 | task 1 | draft acceptance rate = 0.56790 (   46 accepted /    81 generated)\n"
+    )
+    document = of_bytes("a", lines.encode())
+    found = decode_logs.recognise(document, document.sample())
+    assert found is not None
+    (told,) = [fact for fact in found.facts if isinstance(fact, Acceptance)]
+    assert told.steps == 17
+    assert told.commit == pytest.approx(63 / 17)
+    # More accepted than there are tokens: somebody else's line stands between.
+    odd = of_bytes("a", lines.replace("/ 64 tokens", "/ 47 tokens").encode())
+    (unknown,) = [f for f in decode_logs.recognise(odd, odd.sample()).facts if isinstance(f, Acceptance)]  # type: ignore[union-attr]
+    assert (unknown.commit, unknown.steps) == (None, None)

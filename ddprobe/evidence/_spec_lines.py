@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ddprobe import statistics
@@ -208,8 +208,8 @@ class LlamaCpp:
             counts = acceptance_lines.llamacpp_line(line)
             if counts is not None:
                 request = self._request(task)
-                request.counts = counts
-                self.windows.add(counts)
+                request.counts = replace(counts, generated=request.generated)
+                self.windows.add(request.counts)
         elif _EVAL in line:
             request = self._request(task)
             tokens = acceptance_lines.llamacpp_tokens(line)

@@ -49,6 +49,8 @@ class Counts:
     """As printed, to two decimals; the bonus token included."""
     per_position: tuple[float, ...] = ()
     """Share of steps in which at least the first j drafts were right."""
+    generated: int = 0
+    """Tokens of the request, the first one included, where other lines of it tell."""
 
     @property
     def steps(self) -> int | None:
@@ -56,6 +58,9 @@ class Counts:
         full = self.drafted / len(self.per_position) if self.per_position else 0.0
         if full and full == int(full) and self._prints(int(full)):
             return int(full)
+        if self.commit is None and not self.per_position and self.generated > self.accepted + 1:
+            # The prompt gives the first token, and each step those that it accepts and one more.
+            return self.generated - 1 - self.accepted
         if self.commit is None or self.commit <= 1.005 or not self.accepted:
             return None
         first = max(1, math.ceil(self.accepted / (self.commit - 1 + 0.006)))
