@@ -47,6 +47,20 @@ def test_a_point() -> None:
     assert point.source == (Cite("d", "$.points[0]"),)
 
 
+@pytest.mark.parametrize(
+    "commit", ["commit_len", "accept_len", "accept_length", "mean_acceptance_length", "commit_mean"]
+)
+@pytest.mark.parametrize("context", ["ctx_tokens", "context_tokens", "context", "context_length", "ctx"])
+@pytest.mark.parametrize("steps", ["verify_steps", "steps"])
+@pytest.mark.parametrize(("kind", "named"), [("text", "repeated"), ("arm", "repeat"), ("arm", "far-copy")])
+def test_a_point_by_the_names_that_people_give(
+    commit: str, context: str, steps: str, kind: str, named: str
+) -> None:
+    (point,) = measured({kind: named, context: 4096, steps: 216, commit: 1.94})
+    assert point.arm == {"repeated": "repeat"}.get(named, named)
+    assert (point.context_tokens, point.steps, point.commit_mean) == (4096, 216, 1.94)
+
+
 def test_a_missing_count_is_missing() -> None:
     (point,) = measured({"text": "gsm8k_zh", "commit_len": 3.3})
     assert (point.arm, point.steps, point.drafted_steps, point.context_tokens) == ("gsm8k_zh", 0, None, 0)

@@ -51,6 +51,15 @@ ABOVE = 1.1
 
 _OURS = {"commit_mean": "commit_len", "steps": "verify_steps", "ceiling": "max_commit_len"}
 """What the points of a report call a point's fields."""
+_OTHERS = {
+    "accept_len": "commit_len",
+    "accept_length": "commit_len",
+    "acceptance_length": "commit_len",
+    "mean_acceptance_length": "commit_len",
+    "context": "ctx_tokens",
+    "context_length": "ctx_tokens",
+}
+"""What people call them."""
 _CONTEXT = ("ctx_tokens", "context_tokens", "context_len", "ctx")
 
 
@@ -154,10 +163,9 @@ def _points(key: str, data: Any) -> Iterator[Fact]:
 
 
 def _renamed(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A point of a report, with the names that all others have."""
-    if "commit_mean" not in row:
-        return row
-    return {**{_OURS[name]: row[name] for name in _OURS if name in row}, **row}
+    """A point with the names that cases have, whether it is of a report or of somebody's own making."""
+    known = {**_OURS, **_OTHERS}
+    return {**{known[name]: row[name] for name in known if name in row}, **row}
 
 
 def _is_point(row: Mapping[str, Any]) -> bool:
@@ -262,9 +270,9 @@ def _arm(row: Mapping[str, Any]) -> str:
     """The kind of text, and what else tells this series from another."""
     if "commit_mean" in row and "text" not in row:
         return text(row.get("arm"))[:60] or "text"
-    kind = text(row.get("text")).strip().lower() or "text"
+    kind = text(row.get("text", row.get("arm"))).strip().lower() or "text"
     words = [TEXTS.get(kind, re.sub(r"\s+", "-", kind)[:40])]
-    if (other := text(row.get("arm")).strip()) and TEXTS.get(other.lower()) != words[0]:
+    if "text" in row and (other := text(row.get("arm")).strip()) and TEXTS.get(other.lower()) != words[0]:
         words.append(other[:20])
     if isinstance(thinking := row.get("enable_thinking"), bool):
         words.append("thinking" if thinking else "no-thinking")
