@@ -35,6 +35,20 @@ def given(engine: str, *words: str, environment: tuple[tuple[str, str], ...] = (
             {"trust_remote_code": True, "mem_fraction_static": 0.85},
         ),
         (("--enable-hicache",), {"enable_hierarchical_cache": True}),
+        # Cut short, as documentation and people do: what tells a flag from all others is enough for argparse.
+        (("--speculative-algo", "EAGLE"), {"speculative_algorithm": "EAGLE"}),
+        (("--speculative-algo=NEXTN",), {"speculative_algorithm": "NEXTN"}),
+        (("--speculative-draft", "d"), {"speculative_draft_model_path": "d"}),
+        (("--speculative-eagle", "1"), {"speculative_eagle_topk": 1}),
+        (("--speculative-num-draft", "8"), {"speculative_num_draft_tokens": 8}),
+        (("--mem-fraction", "0.8"), {"mem_fraction_static": 0.8}),
+        (("--context-len", "4096"), {"context_length": 4096}),
+        (("--tensor-parallel", "8"), {"tp_size": 8}),
+        # What tells several apart tells nothing, and what is whole is itself.
+        (("--speculative-num", "8"), {"speculative_num": 8}),
+        (("--spec", "8"), {"spec": 8}),
+        (("--con", "8"), {"con": 8}),
+        (("--cuda-graph-max-bs", "8"), {"cuda_graph_max_bs": 8}),
         (("--cuda-graph-bs", "1", "2", "4", "--port", "1"), {"cuda_graph_bs": (1, 2, 4), "port": 1}),
         (
             ("--json-model-override-args", '{"a": {"b": [1, 2]}}'),

@@ -63,12 +63,21 @@ class SGLang(Engine):
             "moe-data-parallel-size": "moe_dp_size",
             "nccl-init-addr": "dist_init_addr",
             "speculative-draft-model": "speculative_draft_model_path",
+            "speculative-draft": "speculative_draft_model_path",  # while no other flag began so
             "enable-hicache": "enable_hierarchical_cache",
             "stream-output": "incremental_streaming_output",
             "fp8-gemm-backend": "fp8_gemm_runner_backend",
             "fp4-gemm-backend": "fp4_gemm_runner_backend",
             "hierarchical-sparse-attention-extra-config": "hisparse_config",
         },
+        shortened=(
+            "attention_backend", "context_length", "json_model_override_args",
+            "kv_cache_dtype", "max_running_requests", "mem_fraction_static", "model_path", "page_size",
+            "speculative_algorithm", "speculative_attention_mode", "speculative_dflash_block_size",
+            "speculative_draft_kv_cache_dtype", "speculative_draft_model_path", "speculative_draft_model_quantization",
+            "speculative_draft_window_size", "speculative_dspark_block_size", "speculative_eagle_topk",
+            "speculative_ngram_max_bfs_breadth", "speculative_num_draft_tokens", "speculative_num_steps",
+        ),
         many=frozenset(
             {
                 "cuda_graph_bs", "cuda_graph_bs_decode", "cuda_graph_bs_prefill", "piecewise_cuda_graph_tokens",

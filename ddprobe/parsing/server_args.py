@@ -20,6 +20,10 @@ _INTEGER = re.compile(r"[+-]?\d{1,18}\Z")
 _FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(\.\d*)?[eE][+-]?\d+)\Z")
 
 
+SHORTEST = 4
+"""Characters of a flag that is cut short."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """How one engine writes its flags."""
@@ -34,6 +38,8 @@ class Dialect:
     """Canonical names whose values stay text even where they look like a number."""
     positional: str = ""
     """The name of a word that belongs to no flag."""
+    shortened: tuple[str, ...] = ()
+    """Canonical names of flags that may be cut to what tells them apart, as Python's argparse lets people do."""
     single_dash: bool = False
     """`-np 4` is a flag (llama.cpp); else only what begins with two dashes is."""
 
@@ -49,7 +55,7 @@ def parse(words: tuple[str, ...], dialect: Dialect) -> dict[str, Any]:
                 found.setdefault(dialect.positional, word)
             continue
         flag, equals, attached = word.lstrip("-").partition("=")
-        name = dialect.aliases.get(flag, flag.replace("-", "_"))
+        name = _name(flag, dialect)
         negated = not equals and name.startswith("no_")
         found.pop(name, None)
         if equals:
@@ -65,6 +71,16 @@ def parse(words: tuple[str, ...], dialect: Dialect) -> dict[str, Any]:
         else:
             found[name] = value_of(name, rest.popleft(), dialect)
     return found
+
+
+def _name(flag: str, dialect: Dialect) -> str:
+    """The canonical name of a flag without its dashes, cut short or not."""
+    plain = flag.replace("-", "_")
+    if flag in dialect.aliases or plain in dialect.shortened or not dialect.shortened:
+        return dialect.aliases.get(flag, plain)
+    meant = {name for name in dialect.shortened if name.startswith(plain)}
+    meant |= {name for other, name in dialect.aliases.items() if other.startswith(flag)}
+    return meant.pop() if len(meant) == 1 and len(flag) >= SHORTEST else plain
 
 
 def _is_flag(word: str, dialect: Dialect) -> bool:
