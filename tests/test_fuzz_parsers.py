@@ -29,6 +29,7 @@ from ddprobe.parsing import (
     acceptance,
     acceptance_lines,
     amd_smi,
+    benchmark_text,
     block_text,
     bounded_json,
     config_fields,
@@ -489,6 +490,22 @@ services: # all
         --port 1
       - - nested
 """
+BENCHED = b"""\
+============ Serving Benchmark Result ============
+Accept length:                           1.04
+---------------Speculative Decoding---------------
+Drafts:                                  11234
+Draft tokens:                            33702
+Accepted tokens:                         4351
+  Position 0:                            25.10
+num_drafts: 4816
+acceptance at token 0: 0.72
+Speculative metrics: Draft acceptance rate: 0.6, Number of speculative tokens: 4, Number of accepted tokens: 2, \
+Number of draft tokens: 53716, Number of emitted tokens: 34244.
+n_predict = 371
+n_accept  = 313
+#questions: 80, Throughput: 276.30 token/s, Acceptance length: 5.36
+"""
 INSTALLED = b"sglang==0.5.23\nName: vllm\nVersion: 0.11.0\n| SGLang version | v0.5.23.post1 |\n"
 
 
@@ -508,6 +525,7 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
         ),
     ),
     "amd_smi": (ROCM, lambda data: (amd_smi.rocm(lossy(data)), amd_smi.amd(lossy(data), lossy(data)))),
+    "benchmark_text": (BENCHED, lambda data: list(benchmark_text.read(lossy(data).split("\n")))),
     "block_text": (COMPOSED, lambda data: list(block_text.read(lossy(data)))),
     "bounded_json": (DRAFTER, lambda data: bounded_json.loads(lossy(data))),
     "config_fields": (DRAFTER, _config_fields),

@@ -70,8 +70,8 @@ def _claim(key: str, place: str, name: str, value: float) -> Claim | None:
         if _RATE.search(lower)
         else ""
     )
-    # /server_info's own are read by the engine's words below.
-    if not what or lower.startswith("avg_spec_"):
+    # /server_info's own are read by the engine's words below, a saved benchmark's as such.
+    if not what or lower.startswith(("avg_spec_", "spec_decode_")):
         return None
     return Claim(what=what, value=value, origin=name[:80], run=key, source=(Cite(key, place),))
 

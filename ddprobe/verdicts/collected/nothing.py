@@ -18,6 +18,7 @@ KINDS = (
     "how a container is started: a Compose file, a Kubernetes manifest, a Dockerfile, docker inspect",
     "a log of SGLang, vLLM or llama.cpp: of the start, or of decoding",
     "/metrics of any of the three, answers to requests with meta_info or timings, nvidia-smi output",
+    "what a benchmark printed of speculation in the end, or saved",
     "measured points, also as a table, records of a commit probe, a ddprobe report",
     "the engine's version: a list of packages such as pip freeze, an image's tag",
     "prose that states figures: `accept rate 0.33 on the old build`",

@@ -1,0 +1,113 @@
+"""Summaries of benchmarks, printed or saved: SGLang's and vLLM's `bench serve`, vLLM's example, llama-speculative."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ddprobe.engines.base import number
+from ddprobe.evidence.document import Document, Found
+from ddprobe.facts import Acceptance
+from ddprobe.model import Cite
+from ddprobe.parsing import benchmark_text
+from ddprobe.parsing.benchmark_text import Summary
+
+ORIGIN = "benchmark summary"
+WHOLE, LIFETIME = "the whole benchmark", "lifetime"
+MOST = 64
+_LINES = 200_000
+_SAVED = {
+    "spec_decode_num_drafts": "steps",
+    "spec_decode_draft_tokens": "drafted",
+    "spec_decode_accepted_tokens": "accepted",
+    "spec_decode_acceptance_length": "length",
+}
+"""What `vllm bench serve --save-result` calls them. Its acceptance rate is in percent, and follows from these."""
+SAVED = "spec_decode_"
+
+
+def recognise(document: Document, sample: str) -> Found | None:
+    """What benchmarks in it say of speculation; None when none does."""
+    if sample.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+        made = list(_of_json(document))
+    else:
+        lines = itertools.islice(document.lines(), _LINES)
+        made = [(f"line {one.line}", one) for one in itertools.islice(benchmark_text.read(lines), MOST)]
+    facts = tuple(
+        fact
+        for order, (place, one) in enumerate(made, 1)
+        if (fact := _acceptance(document.key, place, one, f"{document.key}, benchmark {order}")) is not None
+    )
+    if not facts:
+        return None
+    return Found(f"summary of {len(facts)} benchmark{'s' * (len(facts) != 1)}", facts)
+
+
+def _of_json(document: Document) -> Iterator[tuple[str, Summary]]:
+    whole = document.whole()
+    if whole is None or SAVED not in whole:
+        return
+    try:
+        held = json.loads(whole)
+        rows = held if isinstance(held, list) else [held]
+        places = [f"$[{at}]" if isinstance(held, list) else "$" for at in range(len(rows))]
+    except (ValueError, RecursionError):
+        rows = [_line(line) for line in whole.splitlines()]
+        places = [f"line {at}" for at in range(1, len(rows) + 1)]
+    for place, row in itertools.islice(zip(places, rows, strict=True), _LINES):
+        if isinstance(row, dict) and (saved := _saved(row)).says:
+            yield place, saved
+
+
+def _line(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _saved(row: Mapping[str, Any]) -> Summary:
+    values = {field: value for name, field in _SAVED.items() if (value := number(row.get(name))) is not None}
+    shares = row.get("spec_decode_per_position_acceptance_rates")
+    listed = shares[: benchmark_text.MOST_POSITIONS] if isinstance(shares, list) else []
+    positions = {at: share for at, value in enumerate(listed) if (share := number(value)) is not None}
+    return Summary(0, "bench serve", values, positions)
+
+
+def _acceptance(key: str, place: str, one: Summary, run: str) -> Acceptance | None:
+    """What a summary comes to. Counts win over what was rounded from them."""
+    steps, drafted, accepted, emitted = map(one.count, ("steps", "drafted", "accepted", "emitted"))
+    length, width = one.values.get("length"), one.count("width")
+    window, definition = WHOLE, "1 + accepted / drafts"
+    if one.tool == "vLLM V0" and width and drafted and emitted:
+        # Its own acceptance rate counts tokens behind a wrong one, too.
+        steps = drafted // width
+        accepted, definition = emitted - steps, "emitted / (draft tokens / K)"
+    elif one.tool == "llama-speculative" and emitted is not None and accepted is not None:
+        steps, definition = emitted - accepted, "n_predict / (n_predict − n_accept)"
+    elif steps is None and length is not None:
+        lifetime = one.tool == "bench serve"
+        window = LIFETIME if lifetime else WHOLE
+        definition = "(correct drafts + steps) / steps" if lifetime else "completion tokens / verify steps"
+    if steps is not None and not (
+        steps > 0 and accepted is not None and 0 <= accepted <= (drafted or accepted)
+    ):
+        return None
+    commit = 1 + accepted / steps if steps and accepted is not None else length
+    if commit is None or commit < 1:
+        return None
+    per_step = drafted // steps if steps and drafted and drafted % steps == 0 else None
+    return Acceptance(
+        commit=commit,
+        rate=accepted / drafted if drafted and accepted is not None else None,
+        draft_tokens=width if one.tool == "vLLM V0" else per_step,
+        definition=definition,
+        window=window,
+        steps=steps,
+        origin=ORIGIN,
+        per_position=one.per_position or None,
+        run=run,
+        source=(Cite(key, place),),
+    )
