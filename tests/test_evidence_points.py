@@ -400,3 +400,73 @@ def test_the_points_of_a_report_are_points(document: str) -> None:
         ("repeat", 1024, 76, 14.5, 16),
         ("far-copy far", 65536, 64, 1.0, 16),
     ]
+
+
+SGLANG_REQUEST = {
+    "completion_tokens": 128,
+    "spec_verify_ct": 127,
+    "spec_num_correct_drafts": 0,
+    "spec_num_proposed_drafts": 889,
+    "prompt_tokens": 1024,
+}
+LLAMA_REQUEST = {"prompt_n": 100, "predicted_n": 200, "draft_n": 300, "draft_n_accepted": 120}
+
+
+def pooled(data: Any) -> list[Acceptance]:
+    return [fact for fact in found(data).facts if isinstance(fact, Acceptance)]
+
+
+def test_request_records_say_together_what_a_step_commits() -> None:
+    (dead,) = pooled({"text": "x", "meta_info": SGLANG_REQUEST})
+    assert (dead.commit, dead.rate, dead.steps, dead.draft_tokens) == (1.0, 0.0, 127, 7)
+    assert dead.window == "one request"
+    # A llama-server names no steps: the prompt gave a token, and each step one more than it accepted.
+    (llama,) = pooled({"content": "x", "timings": LLAMA_REQUEST})
+    assert (llama.steps, llama.rate) == (79, 0.4)
+    assert llama.commit == pytest.approx(199 / 79)
+    alive = {
+        **SGLANG_REQUEST,
+        "spec_verify_ct": 32,
+        "spec_num_correct_drafts": 96,
+        "spec_num_proposed_drafts": 224,
+    }
+    (both,) = pooled([{"meta_info": SGLANG_REQUEST}, {"meta_info": alive}])
+    assert both.steps == 159
+    assert both.commit == pytest.approx(1 + 96 / 159)
+    assert both.window == "2 requests"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"prompt_n": 100, "predicted_n": 200},  # nothing drafted
+        {
+            "prompt_n": 100,
+            "predicted_n": 20,
+            "draft_n": 300,
+            "draft_n_accepted": 120,
+        },  # more accepted than came out
+        {"completion_tokens": 1, "spec_verify_ct": 0, "spec_num_correct_drafts": 0},
+    ],
+)
+def test_request_records_without_steps_say_nothing_together(record: dict[str, Any]) -> None:
+    told = read({"timings": record})
+    assert told is None or not [fact for fact in told.facts if isinstance(fact, Acceptance)]
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "value"),
+    [
+        ("acceptance_rate", 0.452, 0.452),
+        ("acceptance_rate", 45.2, 0.452),
+        ("acceptance_rate", 100, 1.0),
+        ("acceptance_rate_percent", 5.2, 0.052),
+        ("accept_rate", 3.2, 3.2),  # a length under the name of a rate, it may be
+        ("acceptance_rate", 16, 16.0),
+        ("acceptance_rate", 101, 101.0),
+    ],
+)
+def test_a_rate_in_percent_is_a_share(name: str, stated: float, value: float) -> None:
+    (claim,) = [fact for fact in found({name: stated}).facts if isinstance(fact, Claim)]
+    assert claim.what == "accept rate"
+    assert claim.value == pytest.approx(value)

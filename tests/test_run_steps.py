@@ -216,10 +216,9 @@ def test_a_steps_timeout_ends_it_and_no_other(tmp_path: Path) -> None:
 
 def test_independent_steps_ask_side_by_side_in_the_order_planned(tmp_path: Path) -> None:
     stages = [stage(name, Ask(keys=f"{name}1 {name}2 {name}3")) for name in "abcd"]
-    began = time.monotonic()
     report, road = go(tmp_path, stages, Road(Host(name="h"), seconds=0.1))
-    # 12 questions one after another would be 1.2 s; at worst one step asks first and the others together.
-    assert time.monotonic() - began < 0.9
+    # One after another they would be 12 calls; at worst one step asks first and the others together.
+    assert len(road.calls) < 9
     assert sorted(key for call in road.calls for key in call) == sorted(
         f"{name}{number}" for name in "abcd" for number in "123"
     )

@@ -17,6 +17,9 @@ MOST_CLAIMS = 64
 _LENGTH = re.compile(r"accept(ed|ance)?_?len(gth)?|commit_len(gth)?")
 _RATE = re.compile(r"accept(ed|ance)?_?(rate|ratio)")
 _DEPTH = re.compile(r"accept(ed|ance)?_depth")
+_PERCENT = re.compile(r"percent|pct|%")
+LONGEST_BLOCK = 16
+"""Tokens that a step of the drafters known may commit: what is called a rate and lies above is in percent, and no length."""
 _PLAIN = re.compile(r"(spec_off|no_spec|nospec|without_spec|plain|baseline)\w*(tok_s|tokens_per_s|tps)")
 
 
@@ -73,6 +76,8 @@ def _claim(key: str, place: str, name: str, value: float) -> Claim | None:
     # /server_info's own are read by the engine's words below, a saved benchmark's as such.
     if not what or lower.startswith(("avg_spec_", "spec_decode_")):
         return None
+    if what == "accept rate" and 1 < value <= 100 and (value > LONGEST_BLOCK or _PERCENT.search(lower)):
+        value /= 100
     return Claim(what=what, value=value, origin=name[:80], run=key, source=(Cite(key, place),))
 
 
