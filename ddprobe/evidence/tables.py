@@ -15,7 +15,7 @@ from typing import Any
 
 from ddprobe.evidence import points
 from ddprobe.evidence.document import Document, Found
-from ddprobe.facts import CommitPoint
+from ddprobe.facts import CommitPoint, PlainSpeed
 from ddprobe.model import Cite, Fact
 
 LARGEST = 256 * 1024
@@ -31,6 +31,13 @@ _COLUMNS = (
     ("text", re.compile(r"text|prompt type|arm|task")),
 )  # fmt: skip
 """Fields of a point, and how people head the column."""
+_DRAFTS = r"(?:spec\w*(?: decod\w*)?|draft\w*|eagle\S*|mtp|dflash\d?|ddtree)"
+_SPEED = re.compile(r"tok(?:en)?s?\s?/\s?s|t/s|\btps\b")
+_SPEEDS = (
+    ("plain_tok_s", re.compile(rf"(?:without|w/o|no|non)[ -]?{_DRAFTS}\b.*|(?:baseline|vanilla|plain|autoregressive)\b.*|{_DRAFTS} off\b.*")),
+    ("tok_s", re.compile(rf"(?:with|w/) ?{_DRAFTS}\b.*|{_DRAFTS}(?: on)?(?![\w ]* off)\b.*")),
+)  # fmt: skip
+"""Of a table that has tokens per second with speculation and without."""
 _NUMBER = re.compile(r"[~≈]?\s*(\d{1,7}(?:\.\d{1,6})?)\s*(%|x|ms|tok/s|t/s)?")
 _FACTORS = {"k": 1024, "m": 1024**2}
 _SIZE = re.compile(r"[~≈]?\s*(\d{1,4}(?:[.,]\d{1,3})?\s?[kKmM]?|\d{1,8})(?:\s*(?:tok(?:en)?s?))?")
@@ -85,7 +92,10 @@ def _field(heading: str) -> str:
     heading = heading.lower().replace("_", " ")
     if _CONTEXT.fullmatch(heading):
         return "ctx_tokens"
-    return next((name for name, pattern in _COLUMNS if pattern.fullmatch(heading)), "")
+    known = next((name for name, pattern in _COLUMNS if pattern.fullmatch(heading)), "")
+    if known or not _SPEED.search(heading):
+        return known
+    return next((name for name, pattern in _SPEEDS if pattern.fullmatch(heading)), "")
 
 
 def _value(name: str, cell: str) -> Any:
@@ -115,6 +125,11 @@ def _facts(key: str, rows: list[Mapping[str, Any]], at: list[int]) -> Iterator[F
     for fact in points.of_data(key, {"points": rows}):
         cites = tuple(Cite(cite.artefact, _line(cite.at, at)) for cite in fact.source)
         yield replace(fact, source=cites)
+    for row, line in zip(rows, at, strict=True):
+        if speed := row.get("plain_tok_s"):
+            yield PlainSpeed(
+                context_tokens=row["ctx_tokens"], tok_s=speed, source=(Cite(key, f"line {line}"),)
+            )
 
 
 def _line(place: str, at: list[int]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ddprobe import steplaw
-from ddprobe.facts import CommitPoint, DecodeSeries, PlainSpeed, StepFit
+from ddprobe.facts import CommitPoint, DecodeBin, DecodeSeries, PlainSpeed, StepFit
 from ddprobe.model import Fact, Outcome, Verdict
 from ddprobe.parsing import sizes
 from ddprobe.verdicts import bandwidth, growth, levers, thresholds, words
@@ -18,6 +18,7 @@ from ddprobe.verdicts.ladder import EASY, arm_of
 from ddprobe.verdicts.ruling import Ruling
 
 LINTS = ("SA01",)
+MIXED = "some"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _steepest(case: Case) -> Slope | None:
             tuple(mean(p) for p in timed),
             best.label,
         )
-    found = [slope for log in case.logs if (slope := _of_log(log)) is not None]
+    found = [slope for log in case.logs for slope in _of_log(log)]
     return max(found, key=lambda slope: slope.ratio, default=None)
 
 
@@ -161,13 +162,28 @@ def _timed(points: Sequence[CommitPoint]) -> tuple[CommitPoint, ...]:
     return tuple(point for point in points if point.step_ms and point.context_tokens)
 
 
-def _of_log(log: DecodeSeries) -> Slope | None:
-    timed = [(bin, ms) for bin in figures.one_running(log) if (ms := figures.step_ms(bin)) is not None]
-    if len(timed) < thresholds.LOG_LENGTHS:
-        return None
-    return Slope(
-        (log,),
-        tuple((figures.middle(bin), ms) for bin, ms in timed),
-        tuple(figures.bin_mean(bin) for bin, _ in timed),
-        f"decode log, {timed[0][0].running} running",
+def _of_log(log: DecodeSeries) -> Iterator[Slope]:
+    """From CUDA graphs and without apart: where a length loses its graph, a step takes longer for that reason."""
+    every = [(bin, ms) for bin in figures.one_running(log) if (ms := figures.step_ms(bin)) is not None]
+    for state in dict.fromkeys(_graphs(bin) for bin, _ in every):
+        timed = [(bin, ms) for bin, ms in every if _graphs(bin) == state]
+        if len(timed) >= thresholds.LOG_LENGTHS and state != MIXED:
+            yield Slope(
+                (log,),
+                tuple((figures.middle(bin), ms) for bin, ms in timed),
+                tuple(figures.bin_mean(bin) for bin, _ in timed),
+                f"decode log, {timed[0][0].running} running",
+            )
+
+
+def _graphs(bin: DecodeBin) -> str:
+    """Whether its steps ran from CUDA graphs: hardly all, hardly any, some; empty where nobody says."""
+    if bin.graph_share is None:
+        return ""
+    return (
+        "all"
+        if bin.graph_share >= thresholds.LINEAR
+        else "none"
+        if bin.graph_share <= 1 - thresholds.LINEAR
+        else MIXED
     )
