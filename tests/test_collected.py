@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ddprobe import verdicts
+from ddprobe.evidence import decode_logs
 from ddprobe.evidence.claims import STATEMENT
+from ddprobe.evidence.document import of_bytes
 from ddprobe.facts import (
     Acceptance,
     Claim,
@@ -570,3 +572,54 @@ def test_the_order_of_facts_changes_nothing() -> None:
     assert [(v.name, v.kind, v.confidence) for v in judged(*facts)] == [
         (v.name, v.kind, v.confidence) for v in judged(*reversed(facts))
     ]
+
+
+GRAPHED = "[2026-12-01 10:00:0{second} TP0] Decode batch, #running-req: 1, #token: {context}, token usage: 0.1, accept len: 4.80, accept rate: 0.54, cuda graph: {graph}, gen throughput (token/s): {speed:.2f}, #queue-req: 0"
+
+
+def slopes(lines: list[tuple[int, bool, float]]) -> list[str]:
+    """Verdicts on a log of one request, each line with its context, whether it ran from a graph, and its step's time."""
+    text = "\n".join(
+        GRAPHED.format(second=at % 10, context=context, graph=graph, speed=4.8 / ms * 1000)
+        for at, (context, graph, ms) in enumerate(lines)
+        for _ in range(10)
+    )
+    document = of_bytes("log", text.encode())
+    found = decode_logs.recognise(document, document.sample())
+    assert found is not None
+    return [verdict.name for verdict in verdicts.judge_collected(found.facts, (), None)]
+
+
+def test_a_length_that_loses_its_graph_is_no_slope_of_attention() -> None:
+    lost = [(1500, True, 22.0), (9000, True, 22.0), (17000, False, 77.0), (34000, False, 78.0)]
+    assert "attention_kernel_bottleneck" not in slopes(lost)
+    assert "launch_or_cpu_bound" in slopes(lost)
+    # All from graphs, or none, and growing as before: it is.
+    for graph in (True, False):
+        grows = [(1500, graph, 22.0), (9000, graph, 40.0), (17000, graph, 77.0), (34000, graph, 150.0)]
+        assert slopes(grows)[0] == "attention_kernel_bottleneck"
+    # And what grows within one of the two still is.
+    both = [(1500, True, 22.0), (3000, True, 40.0), (9000, True, 80.0), (34000, False, 400.0)]
+    assert "attention_kernel_bottleneck" in slopes(both)
+
+
+def test_the_loss_is_told_from_where_it_begins() -> None:
+    speeds = {1024: (88.1, 60.2), 32768: (42.0, 50.1), 65536: (30.0, 40.0), 131072: (12.2, 33.0)}
+    facts = [
+        fact
+        for context, (with_it, without) in speeds.items()
+        for fact in (
+            point("prose", context, 2.9, tok_s=with_it),
+            PlainSpeed(context_tokens=context, tok_s=without),
+        )
+    ]
+    verdict = next(v for v in verdicts.judge_collected(tuple(facts), (), None) if v.name == "spec_net_loss")
+    assert verdict.reasons[0].startswith("prose at 128k gives 12.2 tok/s with speculation, and 33 without")
+    assert verdict.reasons[1] == "it loses from 32k on"
+    assert verdict.next == ("switch speculation off from 32k on, or try a shorter draft",)
+    # A length between at which it pays is where the loss begins anew.
+    again = [f for f in facts if f not in (facts[4], facts[5])]
+    again += [point("prose", 65536, 2.9, tok_s=60.0), PlainSpeed(context_tokens=65536, tok_s=40.0)]
+    verdict = next(v for v in verdicts.judge_collected(tuple(again), (), None) if v.name == "spec_net_loss")
+    assert len(verdict.reasons) == 1
+    assert verdict.next == ("switch speculation off from 128k on, or try a shorter draft",)
