@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from ddprobe import evidence, lints
+from ddprobe import evidence, lints, verdicts
 from ddprobe.evidence import points
 from ddprobe.evidence.document import Found, of_bytes
 from ddprobe.facts import Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, PlainSpeed, ServerArgs
+from ddprobe.lints import requests
 from ddprobe.model import Cite, Outcome
 
 
@@ -412,14 +413,16 @@ SGLANG_REQUEST = {
 LLAMA_REQUEST = {"prompt_n": 100, "predicted_n": 200, "draft_n": 300, "draft_n_accepted": 120}
 
 
-def pooled(data: Any) -> list[Acceptance]:
-    return [fact for fact in found(data).facts if isinstance(fact, Acceptance)]
+def pooled(data: Any) -> tuple[Acceptance, ...]:
+    told = read(data)
+    asked = [fact for fact in told.facts if isinstance(fact, CommitRequest)] if told is not None else []
+    return requests.together(asked)
 
 
 def test_request_records_say_together_what_a_step_commits() -> None:
     (dead,) = pooled({"text": "x", "meta_info": SGLANG_REQUEST})
     assert (dead.commit, dead.rate, dead.steps, dead.draft_tokens) == (1.0, 0.0, 127, 7)
-    assert dead.window == "one request"
+    assert dead.window == "1 request"
     # A llama-server names no steps: the prompt gave a token, and each step one more than it accepted.
     (llama,) = pooled({"content": "x", "timings": LLAMA_REQUEST})
     assert (llama.steps, llama.rate) == (79, 0.4)
@@ -436,6 +439,15 @@ def test_request_records_say_together_what_a_step_commits() -> None:
     assert both.window == "2 requests"
 
 
+def test_a_request_without_a_single_right_draft_is_a_dead_drafter() -> None:
+    (first, *_) = verdicts.judge_collected(found({"meta_info": SGLANG_REQUEST}).facts, (), None)
+    assert first.name == "drafter_dead"
+    alive = {**SGLANG_REQUEST, "spec_verify_ct": 32, "spec_num_correct_drafts": 96}
+    (first, *_) = verdicts.judge_collected(found({"meta_info": alive}).facts, (), None)
+    assert first.name == "inconclusive"
+    assert "4.00 tokens per step (1 request, 32 steps)" in " ".join(first.reasons)
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -450,8 +462,7 @@ def test_request_records_say_together_what_a_step_commits() -> None:
     ],
 )
 def test_request_records_without_steps_say_nothing_together(record: dict[str, Any]) -> None:
-    told = read({"timings": record})
-    assert told is None or not [fact for fact in told.facts if isinstance(fact, Acceptance)]
+    assert pooled({"timings": record}) == ()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from ddprobe.arms.outputs import loop
 from ddprobe.engines.base import items, mapping, number, text, whole_number
 from ddprobe.evidence import setting
 from ddprobe.evidence.document import Document, Found
-from ddprobe.evidence.requests import requests, together
+from ddprobe.evidence.requests import requests
 from ddprobe.evidence.summaries import server, summary
 from ddprobe.facts import Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, PlainSpeed
 from ddprobe.model import Cite, Fact
@@ -77,8 +77,7 @@ def recognise(document: Document, sample: str) -> Found | None:
     told = tuple(server(document.key, data))
     # What was read as something is not read once more as a summary.
     stated = () if points or asked or told else tuple(summary(document.key, data))
-    pooled = () if points else tuple(together(document.key, asked))
-    facts: tuple[Fact, ...] = (*points, *where, *asked, *pooled, *told, *stated)
+    facts: tuple[Fact, ...] = (*points, *where, *asked, *told, *stated)
     if not facts:
         return None
     return Found(_what(facts), facts)

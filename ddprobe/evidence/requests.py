@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ddprobe.engines.base import items, mapping, number, text, whole_number
 from ddprobe.engines.generation import Serving
 from ddprobe.engines.llamacpp_accounts import totals
 from ddprobe.engines.sglang_accounts import accounts, spoken
-from ddprobe.facts import Acceptance, Account, CommitRequest
+from ddprobe.facts import Account, CommitRequest
 from ddprobe.model import Cite
 
 DEEPEST = 12
@@ -26,39 +26,6 @@ def requests(key: str, data: Any) -> Iterator[CommitRequest]:
         request = _request(key, place, record, outer, number_of)
         if request is not None:
             yield request
-
-
-def together(key: str, asked: Sequence[CommitRequest]) -> Iterator[Acceptance]:
-    """What all of them come to: drafts that were right over steps, summed before they are divided."""
-    counted = [one for request in asked if (one := _counted(request)) is not None]
-    steps = sum(steps for steps, _, _ in counted)
-    if not steps:
-        return
-    right = sum(accepted for _, accepted, _ in counted)
-    drafted = sum(drafted for _, _, drafted in counted) if all(drafted for *_, drafted in counted) else 0
-    yield Acceptance(
-        commit=1 + right / steps,
-        rate=right / drafted if drafted >= right and drafted else None,
-        draft_tokens=drafted // steps if drafted and drafted % steps == 0 else None,
-        definition="1 + accepted / steps",
-        window="one request" if len(counted) == 1 else f"{len(counted)} requests",
-        steps=steps,
-        origin="request records" if len(counted) > 1 else "request record",
-        run=key,
-        source=(Cite(key, "$"),),
-    )
-
-
-def _counted(request: CommitRequest) -> tuple[int, int, int] | None:
-    """Steps, drafts that were right, and all drafts of a request that tells them; steps may follow from its tokens."""
-    steps, accepted = request.num_spec_steps, request.num_accepted_draft_tokens
-    drafted, output = request.num_draft_tokens or 0, request.output_tokens
-    if accepted is None:
-        return None
-    if steps is None and drafted and output is not None:
-        # The prompt gives the first token, and each step what it accepts and one more.
-        steps = output - 1 - accepted
-    return (steps, accepted, drafted) if steps is not None and steps > 0 else None
 
 
 def _records(

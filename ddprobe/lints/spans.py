@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from ddprobe.facts import Acceptance, CommitRequest
+from ddprobe.facts import Acceptance
 from ddprobe.lints.identities import agree
 from ddprobe.lints.lint import Judgement, fine, note
 from ddprobe.lints.measured import Measured, cites
 from ddprobe.lints.metrics import metric
+from ddprobe.lints.requests import together
 from ddprobe.parsing import acceptance
 
-MOST = 4
-"""Requests that are cited."""
 _ONE_OF_MANY = (", lowest of", ", highest of")
 _CUT = "; output tokens over steps lose what the last step of each request was cut by"
 
@@ -50,7 +49,7 @@ def _told(figure: Acceptance) -> str:
 def _figures(measured: Measured) -> tuple[Acceptance, ...]:
     """One figure of each source; none where all are of one run and span, which is another lint's matter."""
     found: dict[str, Acceptance] = {}
-    for stated in (*measured.stated, *_counted(measured.requests)):
+    for stated in (*measured.stated, *together(measured.requests)):
         of_a_part = (
             stated.text or stated.context_tokens or any(mark in stated.window for mark in _ONE_OF_MANY)
         )
@@ -61,40 +60,6 @@ def _figures(measured: Measured) -> tuple[Acceptance, ...]:
             found[stated.origin] = stated
     figures = tuple(found.values())
     return figures if len({(figure.run, figure.window) for figure in figures}) > 1 else ()
-
-
-def _counted(requests: tuple[CommitRequest, ...]) -> tuple[Acceptance, ...]:
-    """All requests together, from their own counts."""
-    steps = accepted = drafted = number = 0
-    for request in requests:
-        mine, right, made = (
-            request.num_spec_steps,
-            request.num_accepted_draft_tokens,
-            request.num_draft_tokens,
-        )
-        if mine is None and request.output_tokens is not None and right is not None and made:
-            mine = acceptance.from_timings(request.output_tokens, made, right).steps
-        if mine and right is not None:
-            steps, accepted, drafted, number = (
-                steps + mine,
-                accepted + right,
-                drafted + (made or 0),
-                number + 1,
-            )
-    if not number:
-        return ()
-    figure = acceptance.from_counts(steps, accepted, drafted or None)
-    return (
-        Acceptance(
-            commit=figure.commit,
-            rate=figure.rate,
-            definition=figure.definition,
-            window="1 request" if number == 1 else f"{number} requests",
-            steps=steps,
-            origin="requests",
-            source=tuple(cite for request in requests[:MOST] for cite in request.source),
-        ),
-    )
 
 
 LINTS = (spans,)

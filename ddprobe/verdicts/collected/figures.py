@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ddprobe.evidence.claims import STATEMENT
-from ddprobe.facts import Acceptance, Claim, CommitPoint, DecodeBin, DecodeSeries, Limit
+from ddprobe.facts import Acceptance, Claim, CommitPoint, CommitRequest, DecodeBin, DecodeSeries, Limit
+from ddprobe.lints import requests
 from ddprobe.lints.served import Served, put_together
 from ddprobe.parsing import acceptance, sizes
 from ddprobe.verdicts import thresholds, words
@@ -170,11 +171,13 @@ def ordinary(case: Case) -> tuple[Line, ...]:
 
 
 def figures(case: Case) -> tuple[Acceptance, ...]:
-    """What logs, counters and tools state of the commit, as far as it can be."""
+    """What logs, counters, tools and requests state of the commit, as far as it can be."""
     most = ceiling(case) or 0
+    # Points are made of requests.
+    counted = () if case.every(CommitPoint) else requests.together(case.every(CommitRequest))
     return tuple(
         figure
-        for figure in case.stated
+        for figure in (*case.stated, *counted)
         if possible(figure.commit, max(most, (figure.draft_tokens or 0) + 1) if most else None)
     )
 
