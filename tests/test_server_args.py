@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ddprobe import engines
+from ddprobe import engines, lints
 from ddprobe.engines import TABLE
-from ddprobe.facts import ServerProcess
+from ddprobe.facts import ServerArgs, ServerProcess
+from ddprobe.model import Outcome
 
 
 def given(engine: str, *words: str, environment: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
@@ -252,3 +253,28 @@ def test_a_needle_finds_its_servers(engine: str, word: str) -> None:
     import re
 
     assert re.search(TABLE[engine].needle, word)
+
+
+@pytest.mark.parametrize(
+    ("words", "removed"),
+    [
+        (("-md", "d.gguf", "--draft-max", "16", "--draft-min=1"), "--draft-max, --draft-min"),
+        (("-md", "d.gguf", "--draft", "16"), "--draft"),
+        (("-md", "d.gguf", "--spec-draft-n-max", "16", "--draft-p-min", "0.5"), None),
+        (("-md", "d.gguf"), None),
+    ],
+)
+def test_flags_that_newer_llama_servers_refuse_are_named(words: tuple[str, ...], removed: str | None) -> None:
+    assert given("llamacpp", "-m", "a.gguf", *words).get("removed_flags") == removed
+    outcomes = {
+        finding.outcome
+        for finding in lints.judge(
+            [
+                ServerArgs(
+                    engine="llamacpp", origin="x", values=tuple(given("llamacpp", "-m", "a", *words).items())
+                )
+            ]
+        )
+        if finding.id == "SA17"
+    }
+    assert outcomes == {Outcome.PASS if removed else Outcome.FAIL}

@@ -824,7 +824,7 @@ def test_how_sure_a_loss_is(
     [
         ("sglang", "--speculative-algorithm;", "--speculative-num-draft-tokens"),
         ("vllm", "--speculative-config;", "num_speculative_tokens"),
-        ("llamacpp", "--spec-type and -md;", "--draft-max"),
+        ("llamacpp", "--spec-type and -md;", "--spec-draft-n-max"),
     ],
 )
 def test_flags_of_each_engine(engine: str, off: str, shorter: str) -> None:

@@ -65,6 +65,10 @@ _ALIASES = {
 }
 
 
+REMOVED = frozenset({"--draft", "--draft-n", "--draft-max", "--draft-min", "--draft-n-min"})
+"""Flags at which builds that know --spec-type do not start (seen with b11434): older ones draft with a draft model alone."""
+
+
 class LlamaCpp(Engine):
     """llama-server's dialect, builds b10434 to b11434."""
 
@@ -84,7 +88,7 @@ class LlamaCpp(Engine):
         "context_length": "--ctx-size (each slot)",
         "speculative_algorithm": "--spec-type",
         "speculative_draft_model_path": "--model-draft",
-        "num_speculative_tokens": "--draft-max",
+        "num_speculative_tokens": "--spec-draft-n-max",
     }
     dialect = Dialect(
         aliases=_ALIASES,
@@ -96,6 +100,15 @@ class LlamaCpp(Engine):
 
     def arguments(self, argv: tuple[str, ...]) -> tuple[str, ...] | None:
         return argv[1:] if argv and posixpath.basename(argv[0]) == "llama-server" else None
+
+    def given(self, argv: tuple[str, ...], environment: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+        """As all engines; what newer builds have removed is named beside, as `removed_flags`."""
+        words = {word.partition("=")[0] for word in self.arguments(argv) or ()}
+        removed = ", ".join(sorted(words & REMOVED))
+        return {
+            **super().given(argv, environment),
+            **({"removed_flags": removed} if removed else {}),
+        }
 
     def canonical(self, values: dict[str, Any]) -> dict[str, Any]:
         """`-c` is shared by the slots, and one request's limit is its share, unless they have one KV cache for all.

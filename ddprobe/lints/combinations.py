@@ -83,6 +83,11 @@ def drafter_used(served: Served) -> Judgement:
         return fine(
             "--spec-type is not given, and drafts are counted: this build drafts without it", *cites, shown
         )
+    if kind is None and isinstance(older := served.arg("removed_flags"), str):
+        return fine(
+            f"{older} is given, at which builds that know --spec-type do not start: this older one drafts without it",
+            *cites,
+        )
     return fail(
         f"--model-draft is given and --spec-type is {kind or 'not'}: builds that know --spec-type draft nothing then",
         "add --spec-type draft-simple (or draft-dflash, draft-eagle3, draft-mtp, as the drafter is)",

@@ -104,7 +104,11 @@ def _flags(case: Case) -> str:
     llama = case.setup is not None and case.setup.engine == "llamacpp"
     off = "--speculative-config" if vllm else "--spec-type and -md" if llama else "--speculative-algorithm"
     shorter = (
-        "num_speculative_tokens" if vllm else "--draft-max" if llama else "--speculative-num-draft-tokens"
+        "num_speculative_tokens"
+        if vllm
+        else "--spec-draft-n-max"
+        if llama
+        else "--speculative-num-draft-tokens"
     )
     return f"off: start without {off}; shorter: a smaller {shorter}"
 

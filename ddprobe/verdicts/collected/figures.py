@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ddprobe.evidence.claims import STATEMENT
 from ddprobe.facts import Acceptance, Claim, CommitPoint, CommitRequest, DecodeBin, DecodeSeries, Limit
@@ -174,7 +174,8 @@ def figures(case: Case) -> tuple[Acceptance, ...]:
     """What logs, counters, tools and requests state of the commit, as far as it can be."""
     most = ceiling(case) or 0
     # Points are made of requests.
-    counted = () if case.every(CommitPoint) else requests.together(case.every(CommitRequest))
+    pooled = () if case.every(CommitPoint) else requests.together(case.every(CommitRequest))
+    counted = [replace(figure, origin="the requests' own count") for figure in pooled]
     return tuple(
         figure
         for figure in (*case.stated, *counted)
