@@ -296,6 +296,16 @@ def test_a_docker_log_is_unwrapped(tmp_path: Path, analyse: Analyse) -> None:
     assert {"ServerArgs", "DecodeSeries"} <= {f["type"] for s in mine["steps"] for f in s["facts"]}
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_records_of_loggers_are_unwrapped(tmp_path: Path, analyse: Analyse, listed: bool) -> None:
+    lines = (ARGS + decode_lines(5)).splitlines()
+    records = [{"severity": "INFO", "message": line, "timestamp": "2026-09-10T12:00:00Z"} for line in lines]
+    text = json.dumps(records, indent=1) if listed else "\n".join(map(json.dumps, records))
+    (tmp_path / "export.json").write_text(text + "\n")
+    (tmp_path / "plain.log").write_text("\n".join(lines) + "\n")
+    assert judged(analyse(tmp_path / "export.json")[1]) == judged(analyse(tmp_path / "plain.log")[1])
+
+
 def test_utf16_is_read(tmp_path: Path, analyse: Analyse) -> None:
     (tmp_path / "args.txt").write_bytes(ARGS.encode("utf-16"))
     _, report = analyse(tmp_path / "args.txt")

@@ -17,6 +17,11 @@ DECODE = "[2026-11-30 15:35:08 TP0] Decode batch, #running-req: 1"
     [
         DECODE,
         '{"log":"[2026-11-30 15:35:08 TP0] Decode batch, #running-req: 1\\n","stream":"stderr","time":"2026-11-30T14:35:08.1Z"}',
+        '{"ts": 1.5, "level": "INFO", "message": "[2026-11-30 15:35:08 TP0] Decode batch, #running-req: 1"}',
+        '{"asctime":"x","msg":"[2026-11-30 15:35:08 TP0] Decode batch, #running-req: 1\\n","name":"root"}',
+        '{"jsonPayload":{"message":"[2026-11-30 15:35:08 TP0] Decode batch, #running-req: 1"},"severity":"INFO"}',
+        '{"PRIORITY":"6","MESSAGE":"[2026-11-30 15:35:08 TP0] Decode batch, #running-req: 1"}',
+        '{"log":"[2026-11-30 15:35:08 TP0] Decode batch, #running-req: 1"}',
         "2026-11-30T14:35:08.120450198Z stderr F " + DECODE,
         "2026-11-30T14:35:08.120450198+01:00 stdout P " + DECODE,
         "2026-11-30T14:35:08+0000 gpu1 sglang[4711]: " + DECODE,
@@ -29,8 +34,11 @@ def test_what_is_wrapped_around_a_line_goes(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", '{"log":', '{"log":5}', '{"log":["x"]}', '{"logs":"x"}', "2026-11-30T14:35:08+0000 gpu1", "[[["],
-)
+    [
+        "", '{"message":"x"}', '{"level":"INFO"}', '{"level":"INFO","message":{"text":"x"}}', '{"msg":"x","meta_info":{}}',
+        '{"log":', '{"log":5}', '{"log":["x"]}', '{"logs":"x"}', "2026-11-30T14:35:08+0000 gpu1", "[[[",
+    ],
+)  # fmt: skip
 def test_what_only_looks_wrapped_stays(line: str) -> None:
     assert log_lines.unwrapped(line) == line
 
@@ -50,6 +58,12 @@ def test_what_only_looks_wrapped_stays(line: str) -> None:
 )
 def test_when_a_line_was_written(line: str, at: datetime | None) -> None:
     assert log_lines.moment(line, 2025) == at
+
+
+def test_when_a_logger_s_record_was_written() -> None:
+    line = '{"message":"no time","level":"INFO","timestamp":"2026-11-30T14:35:08.5Z"}'
+    assert log_lines.moments([line], 2026) == [datetime(2026, 11, 30, 14, 35, 8)]
+    assert log_lines.moments(['{"message":"no time","level":"INFO","ts":1764513308.5}'], 2026) == [None]
 
 
 def test_the_line_s_own_time_counts_before_its_keeper_s() -> None:

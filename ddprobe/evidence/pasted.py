@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddprobe.evidence.document import SAMPLE, Document, of_bytes
-from ddprobe.parsing import lenient_json
+from ddprobe.parsing import lenient_json, log_lines
 
 MAX_PARTS = 64
 MAX_TRIES = 400
@@ -37,7 +37,8 @@ _HEADERS = re.compile(
 )  # fmt: skip
 _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*[\w+-]*\s*$")
 _BODY = re.compile(r'\A\s*[\[{][^\0]*?"body"\s*:\s*"')
-_WRAPPED = re.compile(r'^\s*\{"(?:log|MESSAGE|stream|time|__REALTIME_TIMESTAMP|_[A-Z_]+)":')
+
+_LISTED = re.compile(r"\A\s*\[\s*\{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,12 @@ class Part:
 
 
 def unwrapped(document: Document, sample: str) -> Document:
-    """The log itself where each line is JSON around a line of it: Docker's `{"log": …}`, journald's `{"MESSAGE": …}`."""
+    """The log itself where each line is JSON around a line of it, as Docker, journald and many loggers keep it."""
     if _BODY.search(sample) and not document.large and (told := _bodies(document)):
         return of_bytes(document.key, told.encode("utf-8", "replace"))
-    if not _WRAPPED.match(sample) or _inner(sample.split("\n", 1)[0]) is None:
+    if _LISTED.match(sample) and not document.large and (told := _listed(document)):
+        return of_bytes(document.key, told.encode("utf-8", "replace"))
+    if _inner(sample.lstrip().split("\n", 1)[0]) is None:
         return document
 
     def pieces() -> Iterator[bytes]:
@@ -84,13 +87,22 @@ def _bodies(document: Document) -> str:
     return "\n\n".join(found)
 
 
+def _listed(document: Document) -> str:
+    """The lines of a list of records of a log, as cloud consoles hand them out; else nothing."""
+    try:
+        held = json.loads(document.whole() or "")
+    except (ValueError, RecursionError):
+        return ""
+    lines = [log_lines.within(record) for record in held if isinstance(record, dict)]
+    return "".join(line.rstrip("\r\n") + "\n" for line in lines if line is not None)
+
+
 def _inner(line: str) -> str | None:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    found = record.get("log", record.get("MESSAGE")) if isinstance(record, dict) else None
-    return found if isinstance(found, str) else None
+    return log_lines.within(record) if isinstance(record, dict) else None
 
 
 def parts(key: str, text: str) -> tuple[Part, ...]:

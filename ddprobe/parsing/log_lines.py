@@ -5,6 +5,7 @@
     2026-11-30T15:35:08+0000 gpu1 sglang[4711]: [2026-11-30 15:35:08] Decode batch, …      (journal)
     2026-11-30T15:35:08.120450198Z stderr F [2026-11-30 15:35:08] Decode batch, …          (CRI)
     {"log":"[2026-11-30 15:35:08] Decode batch, …\\n","stream":"stderr","time":"…"}         (docker)
+    {"ts":"…","level":"INFO","message":"Decode batch, …"}                                  (loggers that write JSON)
 
 Times are those that the line itself tells, on the clock of its writer: a zone is not known, and none is assumed.
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
+from typing import Any
 
 from ddprobe.errors import UsageError
 from ddprobe.parsing import sizes
@@ -24,6 +26,22 @@ _WITHIN = 96
 """Characters of a line's beginning in which its time stands."""
 _JOURNAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:?\d\d \S+ [^\s:\[]+(?:\[\d+\])?: ")
 _CRI = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] ")
+_TEXTS = ("log", "MESSAGE", "message", "msg", "textPayload", "line")
+"""Under what names a line stands in JSON around it: Docker's, journald's, those of loggers and of cloud consoles."""
+_TIMES = (
+    "time",
+    "@timestamp",
+    "timestamp",
+    "ts",
+    "asctime",
+    "datetime",
+    "receiveTimestamp",
+    "__REALTIME_TIMESTAMP",
+)
+_OTHERS = frozenset(
+    (*_TIMES, "stream", "level", "levelname", "lvl", "severity", "PRIORITY", "logger", "labels", "_PID")
+)
+"""Names that stand beside such a line, one of them at least, and not beside what else JSON holds a line each of."""
 _SINCE = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 _SINCE_TIME = ("%H:%M:%S", "%H:%M")
 LONGEST = timedelta(days=3660)
@@ -34,15 +52,33 @@ Since = timedelta | datetime | time
 
 def unwrapped(line: str) -> str:
     """The line as the server wrote it."""
-    if line.startswith('{"log":'):
-        try:
-            held = json.loads(line)
-        except (ValueError, RecursionError):
-            return line
-        text = held.get("log") if isinstance(held, dict) else None
-        return text.rstrip("\r\n") if isinstance(text, str) else line
+    if (record := _record(line)) is not None:
+        text = within(record)
+        return line if text is None else text.rstrip("\r\n")
     found = _CRI.match(line) or _JOURNAL.match(line)
     return line[found.end() :] if found else line
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        held = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return held if isinstance(held, dict) else None
+
+
+def within(record: Mapping[str, Any]) -> str | None:
+    """The line that a record of a log is around; None where it is no such record."""
+    if not any(name in record for name in _OTHERS):
+        return record["log"] if set(record) == {"log"} and isinstance(record["log"], str) else None
+    inner = record.get("jsonPayload")
+    for holder in (record, inner if isinstance(inner, dict) else {}):
+        for name in _TEXTS:
+            if isinstance(text := holder.get(name), str):
+                return text
+    return None
 
 
 def moment(line: str, year: int) -> datetime | None:
@@ -94,8 +130,9 @@ def begin(asked: Since, now: datetime) -> datetime:
 
 def wrapped_moment(line: str, year: int) -> datetime | None:
     """When the runtime or journal that keeps the line took it, where it says so."""
-    if line.startswith('{"log":'):
-        return moment(line[line.rfind('"time":"') :], year)
+    if (record := _record(line)) is not None:
+        told = (str(record[name]) for name in _TIMES if name in record)
+        return next((at for text in told if (at := moment(text, year)) is not None), None)
     return moment(line, year) if _CRI.match(line) or _JOURNAL.match(line) else None
 
 
