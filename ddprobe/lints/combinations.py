@@ -10,6 +10,7 @@ from ddprobe.lints.lint import (
     fail,
     fine,
     lint,
+    need,
     note,
     parts,
     speculates_on_sglang,
@@ -40,12 +41,38 @@ def _environment_cite(served: Served, name: str) -> tuple[Cite, ...]:
 @lint(
     "SA16",
     "the drafter's own context holds the server's",
-    source="ikawrakow/ik_llama.cpp#732 (speed halves once it is full), llama.cpp#22554 (drafting stops)",
+    source="ikawrakow/ik_llama.cpp#732 (speed halves once it is full), llama.cpp#22554 (drafting stops); vLLM 0.32.0 run "
+    "with max_model_len 2048 for the drafter: 6.00 tokens per step below it, 1.00 above",
     subject="launch",
-    applies=lambda served: served.engine == "llamacpp" and served.number("ctx_size_draft") is not None,
+    applies=lambda served: (
+        (served.engine == "llamacpp" and served.number("ctx_size_draft") is not None)
+        or (served.engine == "vllm" and served.drafter_length is not None)
+    ),
     aliases=("L11",),
 )
 def draft_context(served: Served) -> Judgement:
+    return _vllm_length(served) if served.engine == "vllm" else _llamacpp_length(served)
+
+
+def _vllm_length(served: Served) -> Judgement:
+    draft = need(served.drafter_length, "the drafter's length")
+    whole, origin, context_cites = served.context()
+    cites = served.arg_cite("speculative_config"), context_cites
+    name = f"max_model_len {draft} of the speculative config"
+    if not whole:
+        return unknown(
+            f"{name} is the drafter's; the server's own length is not known", "set --max-model-len", *cites
+        )
+    if draft < whole:
+        return fail(
+            f"{name} is below {origin}: no draft is right past {draft}",
+            f"set it to {whole} or drop it (vLLM then takes the shorter of the two models' own)",
+            *cites,
+        )
+    return fine(f"{name} is enough for {origin}", *cites)
+
+
+def _llamacpp_length(served: Served) -> Judgement:
     draft, whole = served.number("ctx_size_draft"), served.number("ctx_size")
     cites = served.arg_cite("ctx_size_draft"), served.arg_cite("ctx_size")
     if not draft:

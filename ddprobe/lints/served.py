@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,6 +85,13 @@ class Served:
     def number(self, name: str) -> int | None:
         """An argument in force if it is a whole number."""
         value = self.arg(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @property
+    def drafter_length(self) -> int | None:
+        """The context length that vLLM's speculative config gives the drafter."""
+        config = self.arg("speculative_config")
+        value = config.get("max_model_len") if isinstance(config, Mapping) else None
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def switched_on(self, name: str) -> bool:

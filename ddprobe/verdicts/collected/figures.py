@@ -275,6 +275,8 @@ def limits(case: Case) -> tuple[Limit, ...]:
     for name in ("draft_context_length", "speculative_draft_max_model_len", "draft_max_model_len"):
         if tokens := served.number(name):
             found.append(Limit(tokens, f"the server's {name}", "draft_length_limit"))
+    if tokens := served.drafter_length:
+        found.append(Limit(tokens, "max_model_len of the speculative config", "draft_length_limit"))
     if tokens := served.number("speculative_draft_window_size"):
         found.append(Limit(tokens, "--speculative-draft-window-size", "sliding_window_kv"))
     return tuple({limit.tokens: limit for limit in reversed(found)}.values())
