@@ -108,6 +108,21 @@ def test_what_is_absent_is_named_and_what_is_there_is_not() -> None:
 
 
 @pytest.mark.parametrize(
+    ("algorithm", "asks"),
+    [
+        ("EAGLE3", {"the drafter's config.json", "whether the target is the one that the drafter was trained on, or a fine-tune of it"}),
+        ("NEXTN", {"the target's config.json", "whether the checkpoint is a fine-tune that left its next-token layers as they were"}),
+        ("NGRAM", set()),
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_the_models_depends_on_what_drafts(algorithm: str, asks: set[str]) -> None:
+    path = {"speculative_draft_model_path": "/models/draft"} if algorithm == "EAGLE3" else {}
+    served = args(model_path="/m", speculative_algorithm=algorithm, **path)
+    missing = judged(figure(2.4), served)[0].missing
+    assert {text for text in missing if "config.json" in text or "whether" in text} == asks
+
+
+@pytest.mark.parametrize(
     ("shares", "alive"), [((0.3, 0.1), True), ((0.29, 0.1), False), ((), False), (None, False)]
 )
 def test_a_first_draft_that_is_often_right_is_alive(shares: tuple[float, ...] | None, alive: bool) -> None:

@@ -8,6 +8,7 @@ import re
 from ddprobe.facts import LogEvent
 from ddprobe.model import Finding, Outcome, Verdict
 from ddprobe.verdicts.case import Case
+from ddprobe.verdicts.collected import figures
 from ddprobe.verdicts.ruling import Ruling
 
 RAISES = (
@@ -141,9 +142,7 @@ def _missing(case: Case, speculates: bool | None) -> tuple[str, ...]:
     told = [] if speculates is not None else ["the server's arguments: was it told to speculate?"]
     if not any(arguments.version for arguments in case.arguments):
         told.append("the engine's version: what it accepts differs between releases")
-    if case.config("drafter") is None:
-        told.append("the drafter's config.json")
-    return tuple(told)
+    return (*told, *figures.unknown_models(case)[:1])
 
 
 def _next(crash: LogEvent, faults: tuple[Finding, ...]) -> tuple[str, ...]:

@@ -102,6 +102,20 @@ def looks_up(case: Case) -> bool:
     return served is not None and any(word in served.algorithm for word in LOOKS_UP)
 
 
+def unknown_models(case: Case) -> list[str]:
+    """What is not known of the models that draft, by what drafts at all."""
+    served = server(case)
+    if served is not None and (served.drafter is not None or looks_up(case)):
+        return []
+    if served is not None and served.drafts_with_own_layers:
+        ours = [] if served.target is not None else ["the target's config.json"]
+        return [*ours, "whether the checkpoint is a fine-tune that left its next-token layers as they were"]
+    return [
+        "the drafter's config.json",
+        "whether the target is the one that the drafter was trained on, or a fine-tune of it",
+    ]
+
+
 # --- points -----------------------------------------------------------------------------------------------
 
 

@@ -125,9 +125,7 @@ def _absent(case: Case) -> list[str]:
         )
     elif figures.easy(case) is None and not lengths:
         told.append("the same text at two lengths: nearly every report of a fall with length changes both")
-    if served is None or served.drafter is None:
-        told.append("the drafter's config.json")
-        told.append("whether the target is the one that the drafter was trained on, or a fine-tune of it")
+    told += figures.unknown_models(case)
     if stated.cut(case):
         told.append("the rest of the server's arguments: they are not whole")
     elif served is None or not (served.arguments_known or served.algorithm):
