@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from ddprobe import evidence, lints, verdicts
-from ddprobe.evidence import points
+from ddprobe.evidence import points, pooled
 from ddprobe.evidence.document import Found, of_bytes
 from ddprobe.facts import Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, PlainSpeed, ServerArgs
-from ddprobe.lints import requests
 from ddprobe.model import Cite, Outcome
 
 
@@ -413,18 +412,18 @@ SGLANG_REQUEST = {
 LLAMA_REQUEST = {"prompt_n": 100, "predicted_n": 200, "draft_n": 300, "draft_n_accepted": 120}
 
 
-def pooled(data: Any) -> tuple[Acceptance, ...]:
+def counted(data: Any) -> tuple[Acceptance, ...]:
     told = read(data)
     asked = [fact for fact in told.facts if isinstance(fact, CommitRequest)] if told is not None else []
-    return requests.together(asked)
+    return pooled.together(asked)
 
 
 def test_request_records_say_together_what_a_step_commits() -> None:
-    (dead,) = pooled({"text": "x", "meta_info": SGLANG_REQUEST})
+    (dead,) = counted({"text": "x", "meta_info": SGLANG_REQUEST})
     assert (dead.commit, dead.rate, dead.steps, dead.draft_tokens) == (1.0, 0.0, 127, 7)
     assert dead.window == "1 request"
     # A llama-server names no steps: the prompt gave a token, and each step one more than it accepted.
-    (llama,) = pooled({"content": "x", "timings": LLAMA_REQUEST})
+    (llama,) = counted({"content": "x", "timings": LLAMA_REQUEST})
     assert (llama.steps, llama.rate) == (79, 0.4)
     assert llama.commit == pytest.approx(199 / 79)
     alive = {
@@ -433,7 +432,7 @@ def test_request_records_say_together_what_a_step_commits() -> None:
         "spec_num_correct_drafts": 96,
         "spec_num_proposed_drafts": 224,
     }
-    (both,) = pooled([{"meta_info": SGLANG_REQUEST}, {"meta_info": alive}])
+    (both,) = counted([{"meta_info": SGLANG_REQUEST}, {"meta_info": alive}])
     assert both.steps == 159
     assert both.commit == pytest.approx(1 + 96 / 159)
     assert both.window == "2 requests"
@@ -462,7 +461,7 @@ def test_a_request_without_a_single_right_draft_is_a_dead_drafter() -> None:
     ],
 )
 def test_request_records_without_steps_say_nothing_together(record: dict[str, Any]) -> None:
-    assert pooled({"timings": record}) == ()
+    assert counted({"timings": record}) == ()
 
 
 @pytest.mark.parametrize(

@@ -195,10 +195,10 @@ def facts(readings: Iterable[Reading], troubles: list[str] | None = None) -> tup
 
     `troubles` takes a word of a bug in laying them together, which costs only that; without it the bug is raised.
     """
-    from ddprobe.evidence import configs
+    from ddprobe.evidence import cold_cached, configs
 
     every = [fact for reading in readings for each in reading.found for fact in each.facts]
     if troubles is None:
-        return configs.merge(every)
+        return cold_cached.told(configs.merge(every))
     apart = tuple(fact for fact in every if not isinstance(fact, WeightNames))
-    return _tried("what belongs together", lambda: configs.merge(every), apart, troubles)
+    return _tried("what belongs together", lambda: cold_cached.told(configs.merge(every)), apart, troubles)

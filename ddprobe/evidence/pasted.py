@@ -284,5 +284,11 @@ def _decoded(decoder: json.JSONDecoder, text: str, start: int, least: int) -> in
         found, stop = _lenient(text, start)
     end = text.find("\n", stop)
     rest = text[stop : len(text) if end < 0 else end].strip()
-    entries = len(found) if isinstance(found, (dict, list)) else 0
-    return stop if rest in ("", ",", ";") and entries >= least else 0
+    return stop if rest in ("", ",", ";") and _entries(found) >= least else 0
+
+
+def _entries(found: Any) -> int:
+    """How many there are, those of what an object holds counted too: `{"meta_info": {…}}` is no less than what it holds."""
+    if not isinstance(found, dict):
+        return len(found) if isinstance(found, list) else 0
+    return len(found) + sum(len(inner) for inner in found.values() if isinstance(inner, dict))

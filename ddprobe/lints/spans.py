@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ddprobe.evidence.pooled import together
 from ddprobe.facts import Acceptance
 from ddprobe.lints.identities import agree
 from ddprobe.lints.lint import Judgement, fine, note
 from ddprobe.lints.measured import Measured, cites
 from ddprobe.lints.metrics import metric
-from ddprobe.lints.requests import together
 from ddprobe.parsing import acceptance
 
 _ONE_OF_MANY = (", lowest of", ", highest of")

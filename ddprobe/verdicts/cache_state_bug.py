@@ -36,17 +36,24 @@ def judge(case: Case) -> Ruling | None:
         if p.arm.startswith(f"{check.arm} #") and p.context_tokens == check.context_tokens
     ]
     reasons += [f"a fresh prompt of the same kind commits {words.number(point)}" for point in fresh[:1]]
+    # Requests that somebody recorded are known by their length, not by their text.
+    same = bool(check.arm) or any(r.arm for r in case.requests if r.purpose in ("cold", "cached"))
+    missing = () if known else ("how many tokens of the prompt came from the cache",)
     return Ruling(
         Verdict(
             name="cache_state_bug",
             kind="draft_kv_lost" if lost else "draft_replayed" if gained else "",
             confidence=weakest(
-                "high" if known and lost else "medium", "high" if check.steps >= 32 else "medium"
+                "high" if known and lost and same else "medium", "high" if check.steps >= 32 else "medium"
             ),
             reasons=(*reasons, *(f"{finding.id}: {finding.summary}" for finding in lints)),
             cites=words.cites(check, *(r for r in case.requests if r.purpose in ("cold", "cached"))),
-            ruled_out=("hard text and context length: both requests have the same prompt",),
-            missing=() if known else ("how many tokens of the prompt came from the cache",),
+            ruled_out=(
+                "hard text and context length: both requests have the same prompt"
+                if same
+                else "context length: both have as many prompt tokens",
+            ),
+            missing=missing if same else (*missing, "whether both had the same prompt"),
             next=_next(lints),
         ),
         explains=_ratio(check.first, check.second),

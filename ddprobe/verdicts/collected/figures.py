@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ddprobe.evidence import pooled
 from ddprobe.evidence.claims import STATEMENT
 from ddprobe.facts import Acceptance, Claim, CommitPoint, CommitRequest, DecodeBin, DecodeSeries, Limit
-from ddprobe.lints import requests
 from ddprobe.lints.served import Served, put_together
 from ddprobe.parsing import acceptance, sizes
 from ddprobe.verdicts import thresholds, words
@@ -188,8 +188,8 @@ def figures(case: Case) -> tuple[Acceptance, ...]:
     """What logs, counters, tools and requests state of the commit, as far as it can be."""
     most = ceiling(case) or 0
     # Points are made of requests.
-    pooled = () if case.every(CommitPoint) else requests.together(case.every(CommitRequest))
-    counted = [replace(figure, origin="the requests' own count") for figure in pooled]
+    told = () if case.every(CommitPoint) else pooled.together(case.every(CommitRequest))
+    counted = [replace(figure, origin="the requests' own count") for figure in told]
     return tuple(
         figure
         for figure in (*case.stated, *counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddprobe.facts import CommitPoint
+from ddprobe.facts import CommitPoint, CommitRequest
 from ddprobe.model import Fact, Finding, Verdict
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
@@ -132,7 +132,8 @@ def _absent(case: Case) -> list[str]:
         told.append("the server's arguments")
     if not any(point.step_ms for point in points):
         told.append("step times: without them a slow kernel and rejected drafts look alike")
-    if not any(point.context_tokens for point in points) and not case.logs:
+    lengths_told = [p.context_tokens for p in points] + [r.context_tokens for r in case.every(CommitRequest)]
+    if not any(lengths_told) and not case.logs:
         told.append("the context length of each number")
     return told
 
