@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ddprobe import evidence, rejudging
 from ddprobe.evidence import tables
 from ddprobe.evidence.document import of_bytes
-from ddprobe.facts import CommitPoint, PlainSpeed
+from ddprobe.facts import BatchSpeed, CommitPoint, PlainSpeed
+from ddprobe.model import Fact, Host, Verdict
 
 
 def speeds(with_it: str, without: str) -> tuple[list[tuple[int, float | None]], list[tuple[int, float]]]:
@@ -54,3 +56,148 @@ def test_speeds_with_speculation_and_without(with_it: str, without: str) -> None
 )
 def test_a_column_that_is_no_speed_without_speculation(without: str) -> None:
     assert speeds("tok/s", without) == ([(1024, 88.1), (32768, 42.0)], [])
+
+
+# --- in every form that people paste -------------------------------------------------------------------------
+
+HEAD, ROWS = ("context", "accept_len", "tok/s"), (("1k", "4.1", "95"), ("128k", "1.02", "9.5"))
+POINTS = [(1024, 4.1, 95.0), (131072, 1.02, 9.5)]
+
+
+def lined(by: str, *rows: tuple[str, ...]) -> str:
+    return "".join(by.join(row) + "\n" for row in rows)
+
+
+def padded(*rows: tuple[str, ...]) -> str:
+    return "".join("".join(cell.rjust(12) for cell in row) + "\n" for row in rows)
+
+
+FORMS = {
+    "markdown": lined(" | ", HEAD, ("---", "---", "---"), *ROWS),
+    "without a rule": lined(" | ", HEAD, *ROWS),
+    "csv": lined(",", HEAD, *ROWS),
+    "csv with quotes": lined(",", *[tuple(f'"{cell}"' for cell in row) for row in (HEAD, *ROWS)]),
+    "semicolons and decimal commas": lined(";", HEAD, *[tuple(cell.replace(".", ",") for cell in row) for row in ROWS]),
+    "tabs": lined("\t", HEAD, *ROWS),
+    "gaps": padded(HEAD, *ROWS),
+    "blanks": lined(" ", HEAD, *ROWS),
+    "with an index": padded(("", *HEAD), ("0", *ROWS[0]), ("1", *ROWS[1])),
+    "drawn": "┏━━━━┳━━━━━┳━━━━┓\n┃ context ┃ accept_len ┃ tok/s ┃\n┡━━━━╇━━━━━╇━━━━┩\n│ 1k │ 4.1 │ 95 │\n├────┼─────┼────┤\n"
+    "│ 128k │ 1.02 │ 9.5 │\n└────┴─────┴────┘\n",
+    "drawn with signs": "+---+---+---+\n| context | accept_len | tok/s |\n+===+===+===+\n| 1k | 4.1 | 95 |\n+---+---+---+\n| 128k | 1.02 | 9.5 |\n+---+---+---+\n",
+    "with a carriage return": lined(",", HEAD, *ROWS).replace("\n", "\r\n"),
+    "among other text": f"I measured this:\n\n{lined(',', HEAD, *ROWS)}\nand nothing else, as you see\n",
+}  # fmt: skip
+
+
+def read(text: str) -> tuple[Fact, ...]:
+    document = of_bytes("a", text.encode())
+    found = tables.recognise(document, document.sample())
+    return found.facts if found is not None else ()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_in_any_form(form: str) -> None:
+    points = [fact for fact in read(FORMS[form]) if isinstance(fact, CommitPoint)]
+    assert [(p.context_tokens, p.commit_mean, p.tok_s) for p in points] == POINTS
+    lines = FORMS[form].splitlines()
+    for point in points:
+        place = point.source[0].at.removeprefix("line ")
+        assert ("1.02" in lines[int(place) - 1].replace(",", ".")) is (point.context_tokens == 131072)
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "tokens"),
+    [
+        ("context", "1,024", 1024), ("ctx_len", "16k", 16384), ("prompt tokens", "1.4k", 1434), ("ISL", "8192", 8192),
+        ("context (k)", "64", 65536), ("context (k tokens)", "64k", 65536), ("seq len", "4096 tokens", 4096),
+    ],
+)  # fmt: skip
+def test_lengths(heading: str, cell: str, tokens: int) -> None:
+    (point,) = [f for f in read(f"{heading};accept len\n{cell};2.5\n") if isinstance(f, CommitPoint)]
+    assert point.context_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "rate"),
+    [("accept rate", "45%", 0.45), ("accept rate (%)", "45", 0.45), ("acceptance_rate", "0.45", 0.45), ("accept rate (%)", "0.45", 0.45)],
+)  # fmt: skip
+def test_shares(heading: str, cell: str, rate: float) -> None:
+    (point,) = [f for f in read(f"ctx;{heading}\n1k;{cell}\n") if isinstance(f, CommitPoint)]
+    assert point.accept_rate == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "batch,steps\n1,200\n",
+        "context,accept_len\n",
+        "context,accept_len\n1k\n",
+        "context,loss\n1k,2.1\n",
+        "concurrency,loss\n1,2.1\n",
+        "We looked at context, accept_len and tok/s\n1k,4.1,95\n",
+        "context,accept_len\nlong,good\n",
+    ],
+)
+def test_what_is_no_table_of_measurements(text: str) -> None:
+    assert read(text) == ()
+
+
+# --- several requests at once --------------------------------------------------------------------------------
+
+AT_ONCE = "| concurrency | baseline tok/s | EAGLE3 tok/s | accept len |\n|---|---|---|---|\n"
+AT_ONCE += "| 1 | 95 | 188 | 2.9 |\n| 32 | 2200 | 2150 | 2.88 |\n| 64 | 3,900 | 3,300 | 2.87 |\n| 128 | 5,400 | 4,100 | 2.87 |\n"
+BY_ROWS = "mode,concurrency,tok/s\n" + "".join(
+    f"{mode},{n},{speed}\n"
+    for mode, speeds in (("baseline", (95, 2200, 3900, 5400)), ("EAGLE3", (188, 2150, 3300, 4100)))
+    for n, speed in zip((1, 32, 64, 128), speeds, strict=True)
+)
+
+
+@pytest.mark.parametrize("text", [AT_ONCE, BY_ROWS], ids=["columns", "rows"])
+def test_speeds_of_several_requests_at_once(text: str) -> None:
+    found = [fact for fact in read(text) if isinstance(fact, BatchSpeed)]
+    assert [(speed.running, speed.tok_s, speed.plain_tok_s) for speed in found] == [
+        (1, 188, 95), (32, 2150, 2200), (64, 3300, 3900), (128, 4100, 5400)
+    ]  # fmt: skip
+    assert not any(isinstance(fact, CommitPoint) for fact in read(text))
+
+
+def verdict(text: str) -> Verdict:
+    known, found = rejudging.judge_files([evidence.recognise(of_bytes("f", text.encode()))], "collected", {})
+    return rejudging.ruled(Host(name="collected"), known, found)[0][0]
+
+
+def test_speculation_that_loses_with_many_requests_at_once() -> None:
+    lost = verdict(AT_ONCE)
+    assert (lost.name, lost.confidence) == ("spec_net_loss", "medium")
+    assert lost.reasons == (
+        "128 requests at once: 4100 tok/s with speculation, 5400 without, 1.3 times slower",
+        "it loses from 64 at once on",
+        "with 1 at once it is 2 times faster",
+    )
+    assert "64 or more requests" in lost.next[0]
+
+
+def test_speculation_that_gains_however_many_there_are() -> None:
+    kept = verdict("concurrency,baseline tok/s,EAGLE3 tok/s\n1,95,188\n64,3900,3600\n")
+    # 8 % slower is within what two runs differ by.
+    assert kept.name != "spec_net_loss"
+
+
+def test_drafters_in_rows_are_series_of_their_own() -> None:
+    rows = "mode,concurrency,tok/s\nnone,8,690\nEAGLE3,8,980\nDFlash,8,500\n"
+    found = [fact for fact in read(rows) if isinstance(fact, BatchSpeed)]
+    assert [(speed.text, speed.tok_s, speed.plain_tok_s) for speed in found] == [
+        ("eagle3", 980, 690),
+        ("dflash", 500, 690),
+    ]
+
+
+def test_rows_of_one_request_with_a_length_are_points() -> None:
+    text = "ctx,concurrency,spec,tok/s,accept_len\n1k,1,on,95,3.1\n1k,1,off,60,\n1k,8,on,400,3.1\n1k,8,off,500,1.0\n"
+    facts = read(text)
+    assert [(f.context_tokens, f.tok_s) for f in facts if isinstance(f, CommitPoint)] == [(1024, 95.0)]
+    assert [(f.context_tokens, f.tok_s) for f in facts if isinstance(f, PlainSpeed)] == [(1024, 60.0)]
+    (many,) = [f for f in facts if isinstance(f, BatchSpeed)]
+    assert (many.running, many.context_tokens, many.tok_s, many.plain_tok_s) == (8, 1024, 400, 500)

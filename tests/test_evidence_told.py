@@ -132,11 +132,10 @@ def test_other_columns() -> None:
         "| model | accept len |\n|---|---|\n| a | 4.1 |\n",
         "| context | model |\n|---|---|\n| 1k | a |\n",
         "| context | accept len | accept len |\n|---|---|---|\n| 1k | 4 | 5 |\n",
-        "| context | accept len |\n| 1k | 4.1 |\n",
         "| context | accept len |\n|---|---|\n| short | 4.1 |\n",
         "a | b\n",
     ],
-    ids=["no length", "no measure", "two of one name", "no rule", "no number", "no table"],
+    ids=["no length", "no measure", "two of one name", "no number", "no table"],
 )
 def test_other_tables(text: str) -> None:
     assert tables.recognise(of_bytes("f", text.encode()), text) is None

@@ -65,6 +65,7 @@ from ddprobe.parsing import (
     source_paths,
     source_text,
     startup_lines,
+    table_text,
     tensor_names,
     version,
     version_text,
@@ -583,6 +584,13 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
                 startup_lines.rank(line),
             )
         ),
+    ),
+    "table_text": (
+        b"context,accept_len\n1k,4.1\n128k,1.02\n",
+        lambda data: [
+            (table, [(table_text.number(c), table_text.size(c)) for row in table.rows for c in row])
+            for table in table_text.tables(lossy(data), lambda head: "context" in head)
+        ],
     ),
     "tensor_names": (WEIGHTS, _tensor_names),
     "version": (b"0.5.14.dev27+g1a2b", _version),

@@ -1,137 +1,198 @@
-"""Markdown tables of points: a column with the context length, and one with what was measured there.
+"""Tables of measurements: a column with the context length or the requests at once, and one with what was measured there.
 
-| context | accept len | tok/s |
-|---------|------------|-------|
-| 1k      | 4.1        | 95    |
-| 128k    | 1.02       | 9.5   |
+    | context | accept len | tok/s |        concurrency,baseline tok/s,EAGLE3 tok/s
+    |---------|------------|-------|        1,95,188
+    | 1k      | 4.1        | 95    |        32,2200,2150
+    | 128k    | 1.02       | 9.5   |
+
+Speeds without speculation may have a column of their own, or rows: then a column says which (`mode`: baseline, EAGLE3).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ddprobe.evidence import points
 from ddprobe.evidence.document import Document, Found
-from ddprobe.facts import CommitPoint, PlainSpeed
+from ddprobe.facts import Acceptance, BatchSpeed, CommitPoint, PlainSpeed
 from ddprobe.model import Cite, Fact
+from ddprobe.parsing import acceptance, table_text
 
 LARGEST = 256 * 1024
-MOST_ROWS = 200
-_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*")
-_CONTEXT = re.compile(r"(?:context|ctx|prompt|input)(?: ?(?:length|len|tokens?|size))?(?: \(.*\))?")
+_CONTEXT = re.compile(
+    r"(?:(?:context|ctx|prompt|input|seq(?:uence)?)(?: ?(?:length|len|tokens?|size))?|isl)(?: ?\(.*\))?"
+)
+_RUNNING = re.compile(
+    r"(?:max )?(?:concurren(?:cy|t(?: req(?:uest)?s)?)|batch(?: ?size)?|bs|#? ?running[ -]?req(?:uest)?s?|users|clients|streams)"
+)
 _COLUMNS = (
-    ("commit_len", re.compile(r"(?:mean |avg\.? |average )?(?:accept(?:ance|ed)?|commit(?:ted)?)[ _]?len(?:gth)?(?: \(.*\))?|commit(?:ted)? mean|mean commit")),
-    ("accept_rate", re.compile(r"(?:draft )?accept(?:ance)?[ _]?rate(?: \(?%?\)?)?")),
-    ("tok_s", re.compile(r"(?:decode |gen(?:eration)? )?(?:tok(?:en)?s?\s?/\s?s(?:ec)?|tps|t/s|throughput \(tok/s\))")),
-    ("step_ms", re.compile(r"(?:verify )?step(?: time)? ?\(?ms\)?")),
+    ("commit_len", re.compile(r"(?:mean |avg\.? |average )?(?:accept(?:ance|ed)?|commit(?:ted)?)[ _]?len(?:gth)?(?: \(.*\))?|commit(?:ted)? mean|mean commit|τ|tau|tok(?:en)?s?(?: ?/ ?| per )(?:verify )?step")),
+    ("accept_rate", re.compile(r"(?:draft )?accept(?:ance)?[ _]?rate(?: ?\(?%?\)?)?")),
+    ("tok_s", re.compile(r"(?:output |decode |gen(?:eration)? |speed |throughput )?\(?(?:tok(?:en)?s?(?:\s?/\s?| per | )s(?:ec(?:ond)?)?|tps|t/s)\)?")),
+    ("step_ms", re.compile(r"(?:verify )?step(?: time| latency)? ?\(?ms\)?|ms(?: ?/ ?| per )step")),
     ("verify_steps", re.compile(r"(?:verify )?steps|n steps")),
     ("text", re.compile(r"text|prompt type|arm|task")),
+    ("mode", re.compile(r"mode|config(?:uration)?|setup|variant|method|run|name|model|drafter|spec(?:ulation|ulative decoding)?")),
 )  # fmt: skip
 """Fields of a point, and how people head the column."""
-_DRAFTS = r"(?:spec\w*(?: decod\w*)?|draft\w*|eagle\S*|mtp|dflash\d?|ddtree)"
-_SPEED = re.compile(r"tok(?:en)?s?\s?/\s?s|t/s|\btps\b")
+_MEASURES = {"commit_len", "accept_rate", "tok_s", "step_ms", "verify_steps", "plain_tok_s"}
+_AT_ONCE = {"commit_len", "accept_rate", "tok_s", "plain_tok_s"}
+"""What makes a table of requests at once one of ours."""
+_DRAFTS = r"(?:spec\w*(?: decod\w*)?|draft\w*|eagle\S*|mtp|nextn|medusa|n-?gram|dflash\d?|ddtree)"
+_WITHOUT = rf"(?:without|w/o|no|non)[ -]?{_DRAFTS}\b.*|(?:baseline|vanilla|plain|autoregressive)\b.*|{_DRAFTS}[ :=]*off\b.*"
+_SPEED = re.compile(r"tok(?:en)?s?\s?/\s?s|t/s|\btps\b|tok s\b")
 _SPEEDS = (
-    ("plain_tok_s", re.compile(rf"(?:without|w/o|no|non)[ -]?{_DRAFTS}\b.*|(?:baseline|vanilla|plain|autoregressive)\b.*|{_DRAFTS} off\b.*")),
+    ("plain_tok_s", re.compile(_WITHOUT)),
     ("tok_s", re.compile(rf"(?:with|w/) ?{_DRAFTS}\b.*|{_DRAFTS}(?: on)?(?![\w ]* off)\b.*")),
 )  # fmt: skip
 """Of a table that has tokens per second with speculation and without."""
-_NUMBER = re.compile(r"[~≈]?\s*(\d{1,7}(?:\.\d{1,6})?)\s*(%|x|ms|tok/s|t/s)?")
-_FACTORS = {"k": 1024, "m": 1024**2}
-_SIZE = re.compile(r"[~≈]?\s*(\d{1,4}(?:[.,]\d{1,3})?\s?[kKmM]?|\d{1,8})(?:\s*(?:tok(?:en)?s?))?")
+_PLAIN = re.compile(rf"(?:{_WITHOUT}|none|off|no|false|ar|-|–)")
+_ON = re.compile(rf".*{_DRAFTS}\b.*|on|yes|true")
+_THOUSANDS = re.compile(r"\(k\w*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row as the fields of a point, and its line."""
+
+    fields: Mapping[str, Any]
+    line: int
+    plain: bool = False
 
 
 def recognise(document: Document, sample: str) -> Found | None:
-    """The points in its tables; None where it holds no table of points."""
-    if "|" not in sample:
-        return None
+    """The measurements in its tables; None where it holds no table of any."""
     text = document.whole()
-    if text is None or len(text) > LARGEST:
+    if text is None or len(text) > LARGEST or "\0" in sample:
         return None
-    facts = [fact for table in _tables(text.split("\n")) for fact in _facts(document.key, *table)]
+    facts = [fact for table in table_text.tables(text, _known) for fact in _facts(document.key, _rows(table))]
     if not facts:
         return None
-    count = sum(isinstance(fact, CommitPoint) for fact in facts)
-    return Found(f"a table of {count} measured point{'s' if count > 1 else ''}", tuple(facts))
+    return Found(_what(facts), tuple(facts))
 
 
-def _tables(lines: list[str]) -> Iterator[tuple[list[Mapping[str, Any]], list[int]]]:
-    """Rows that hold a point, each as the fields of one, and the lines that they stand in."""
-    for number in range(1, len(lines)):
-        if not _RULE.fullmatch(lines[number]):
-            continue
-        head = [_field(cell) for cell in _cells(lines[number - 1])]
-        named = [name for name in head if name]
-        if "ctx_tokens" not in named or len(named) < 2 or len(set(named)) != len(named):
-            continue
-        rows: list[Mapping[str, Any]] = []
-        at: list[int] = []
-        for index in range(number + 1, min(len(lines), number + 1 + MOST_ROWS)):
-            cells = _cells(lines[index])
-            if len(cells) != len(head):
-                break
-            row = {
-                name: value
-                for name, cell in zip(head, cells, strict=True)
-                if (value := _value(name, cell)) is not None
-            }
-            if "ctx_tokens" in row and len(row) > 1:
-                rows.append(row)
-                at.append(index + 1)
-        if rows:
-            yield rows, at
+def _what(facts: Sequence[Fact]) -> str:
+    told = []
+    for kind, word in ((CommitPoint, "measured point"), (BatchSpeed, "comparison of speeds")):
+        if count := sum(isinstance(fact, kind) for fact in facts):
+            told.append(
+                f"{count} {word}" if count == 1 else f"{count} {word.replace('comparison', 'comparisons')}s"
+            )
+    return "a table of " + (" and ".join(told).replace("speedss", "speeds") or f"{len(facts)} stated figures")
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip().strip("*`_ ") for cell in line.strip().strip("|").split("|")] if "|" in line else []
+def _known(head: Sequence[str]) -> bool:
+    named = [name for name in map(_field, head) if name]
+    if len(set(named)) != len(named):
+        return False
+    return ("ctx_tokens" in named and not _MEASURES.isdisjoint(named)) or (
+        "running" in named and not _AT_ONCE.isdisjoint(named)
+    )
 
 
 def _field(heading: str) -> str:
-    heading = heading.lower().replace("_", " ")
+    heading = heading.lower().replace("_", " ").strip()
     if _CONTEXT.fullmatch(heading):
         return "ctx_tokens"
+    if _RUNNING.fullmatch(heading):
+        return "running"
     known = next((name for name, pattern in _COLUMNS if pattern.fullmatch(heading)), "")
     if known or not _SPEED.search(heading):
         return known
     return next((name for name, pattern in _SPEEDS if pattern.fullmatch(heading)), "")
 
 
-def _value(name: str, cell: str) -> Any:
+def _rows(table: table_text.Table) -> list[_Row]:
+    """Rows that hold a place and a figure."""
+    fields = [_field(heading) for heading in table.head]
+    modes = {cells[fields.index("mode")].lower() for cells in table.rows} if "mode" in fields else set()
+    split = any(map(_PLAIN.fullmatch, modes)) and all(_PLAIN.fullmatch(m) or _ON.fullmatch(m) for m in modes)
+    several = len([mode for mode in modes if not _PLAIN.fullmatch(mode)]) > 1
+    found = []
+    for cells, line in zip(table.rows, table.lines, strict=True):
+        told = {
+            name: value
+            for name, heading, cell in zip(fields, table.head, cells, strict=True)
+            if (value := _value(name, heading.lower(), cell)) is not None
+        }
+        mode = str(told.pop("mode", "")).lower()
+        if mode and (several or not split):
+            told.setdefault("text", mode)
+        if ("ctx_tokens" in told or "running" in told) and not _MEASURES.isdisjoint(told):
+            found.append(_Row(told, line, split and bool(_PLAIN.fullmatch(mode))))
+    return found
+
+
+def _value(name: str, heading: str, cell: str) -> Any:
     """What a cell says; None where it says nothing that can be read."""
-    if name == "text":
+    if name in ("text", "mode"):
         return cell or None
     if name == "ctx_tokens":
-        return _size(cell)
-    found = _NUMBER.fullmatch(cell) if name else None
-    if found is None:
+        return table_text.size(f"{cell}k" if _THOUSANDS.search(heading) and cell[-1:].isdigit() else cell)
+    value = table_text.number(cell) if name else None
+    if value is None:
         return None
-    value = float(found[1]) / (100 if found[2] == "%" else 1)
-    return int(value) if name == "verify_steps" else value
+    if name == "accept_rate" and value > 1 and "%" in heading:
+        return value / 100
+    return int(value) if name in ("verify_steps", "running") else value
 
 
-def _size(cell: str) -> int | None:
-    found = _SIZE.fullmatch(cell)
-    if found is None:
-        return None
-    text = re.sub(r",(?=\d{3}\Z)", "", found[1].replace(" ", "").lower()).replace(",", ".")
-    factor = _FACTORS.get(text[-1], 1)
-    return round(float(text.rstrip("km")) * factor)
-
-
-def _facts(key: str, rows: list[Mapping[str, Any]], at: list[int]) -> Iterator[Fact]:
-    """The points as any others, cited by their lines."""
-    for fact in points.of_data(key, {"points": rows}):
-        cites = tuple(Cite(cite.artefact, _line(cite.at, at)) for cite in fact.source)
+def _facts(key: str, rows: Sequence[_Row]) -> Iterator[Fact]:
+    """Points as any others, speeds without speculation, and what several requests at once give; each cited by its line."""
+    alone = [row for row in rows if "ctx_tokens" in row.fields and row.fields.get("running", 1) == 1]
+    measured = [row for row in alone if not row.plain]
+    for fact in points.of_data(key, {"points": [row.fields for row in measured]}):
+        cites = tuple(Cite(cite.artefact, _line(cite.at, measured)) for cite in fact.source)
         yield replace(fact, source=cites)
-    for row, line in zip(rows, at, strict=True):
-        if speed := row.get("plain_tok_s"):
+    for row in alone:
+        if speed := row.fields.get("tok_s" if row.plain else "plain_tok_s"):
             yield PlainSpeed(
-                context_tokens=row["ctx_tokens"], tok_s=speed, source=(Cite(key, f"line {line}"),)
+                context_tokens=row.fields["ctx_tokens"], tok_s=speed, source=(Cite(key, f"line {row.line}"),)
+            )
+    yield from _at_once(key, [row for row in rows if row not in alone])
+
+
+def _at_once(key: str, rows: Sequence[_Row]) -> Iterator[Fact]:
+    plain = {}
+    for row in rows:
+        if speed := row.fields.get("tok_s" if row.plain else "plain_tok_s"):
+            plain[_place(row)] = (speed, Cite(key, f"line {row.line}"))
+    for row in rows:
+        if row.plain:
+            continue
+        cite, text = Cite(key, f"line {row.line}"), str(row.fields.get("text", ""))[:60]
+        if (commit := row.fields.get("commit_len")) is not None:
+            figure = acceptance.from_length(commit)
+            yield Acceptance(
+                commit=figure.commit,
+                rate=figure.rate,
+                definition=figure.definition,
+                window="one row of a table",
+                origin="table",
+                context_tokens=row.fields.get("ctx_tokens"),
+                text=text,
+                run=f"{key} line {row.line}",
+                source=(cite,),
+            )
+        speed, (without, other) = row.fields.get("tok_s"), plain.get(_place(row), (None, cite))
+        if speed and without and "running" in row.fields:
+            yield BatchSpeed(
+                running=row.fields["running"],
+                context_tokens=row.fields.get("ctx_tokens", 0),
+                tok_s=speed,
+                plain_tok_s=without,
+                text=text,
+                source=tuple(dict.fromkeys((cite, other))),
             )
 
 
-def _line(place: str, at: list[int]) -> str:
+def _place(row: _Row) -> tuple[int | None, int | None]:
+    return row.fields.get("running"), row.fields.get("ctx_tokens")
+
+
+def _line(place: str, rows: Sequence[_Row]) -> str:
     found = re.match(r"\$\.points\[(\d+)\]", place)
-    return f"line {at[int(found[1])]}" if found else place
+    return f"line {rows[int(found[1])].line}" if found else place

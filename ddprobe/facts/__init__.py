@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ddprobe.facts.commit import (
     Account,
+    BatchSpeed,
     Claim,
     CommitCheck,
     CommitPoint,
@@ -30,6 +31,7 @@ __all__ = [
     "Acceptance",
     "Account",
     "Achieved",
+    "BatchSpeed",
     "Claim",
     "CommitCheck",
     "CommitPoint",

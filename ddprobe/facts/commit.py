@@ -321,3 +321,16 @@ class PlainSpeed(Fact):
 
     context_tokens: int
     tok_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSpeed(Fact):
+    """Tokens per second with speculation and without, with so many requests at once. Of one request or of all, in both alike."""
+
+    running: int
+    tok_s: float
+    plain_tok_s: float
+    context_tokens: int = 0
+    """0: nobody says."""
+    text: str = ""
+    """What tells this series from another: a drafter's name, a kind of text."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ddprobe import lints
 from ddprobe.facts import (
     Acceptance,
+    BatchSpeed,
     Claim,
     CommitCheck,
     CommitPoint,
@@ -27,7 +28,7 @@ from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.ruling import Ruling, weakest
 
 OF_A_START = (
-    Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, DecodeSeries, LogEvent, PlainSpeed, ServerProcess, ServerState,
+    Acceptance, BatchSpeed, Claim, CommitCheck, CommitPoint, CommitRequest, DecodeSeries, LogEvent, PlainSpeed, ServerProcess, ServerState,
 )  # fmt: skip
 """What is told of one server while it ran."""
 
