@@ -232,6 +232,19 @@ def test_a_log_commits_well_up_to_a_length_and_nothing_from_one_on(
     assert BUG not in names(log(*bins(*commits)), findings=(fail("DC01"),))
 
 
+@pytest.mark.parametrize(("lines", "found"), [(7, False), (8, True)])
+def test_many_lines_in_which_nothing_is_right_need_no_error_beside_them(lines: int, found: bool) -> None:
+    facts = log(*bins(4.0, 3.0, 1.0, 1.0, lines=lines))
+    assert (BUG in names(facts)) is found
+    assert BUG not in names(log(*bins(4.0, 3.0, 1.1, 1.1, lines=lines)))
+    if found:
+        told = ruling(BUG, facts).verdict
+        assert (told.kind, told.confidence) == ("", "low")
+        assert (
+            told.missing[1] == "the drafter's config.json and the server's arguments: which limit lies there?"
+        )
+
+
 def test_a_fall_in_a_log_is_told_with_its_ends() -> None:
     found = ruling(BUG, log(*bins(4.0, 3.0, 1.0, 1.0)), findings=POSITION)
     assert found.explains == 3.0

@@ -47,6 +47,45 @@ def test_a_point() -> None:
     assert point.source == (Cite("d", "$.points[0]"),)
 
 
+ROWS = [{"context": 1024, "accept_len": 6.1}, {"context": 32768, "accept_len": 1.05}]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (json.dumps(ROWS), "$[1]"),
+        (json.dumps({"model": "m", "results": ROWS}), "$.results[1]"),
+        ("\n".join(map(json.dumps, ROWS)), "$[1]"),
+        (repr(ROWS), "$[1]"),
+        (repr({"results": ROWS}) + "\n", "$.results[1]"),
+    ],
+    ids=["list", "under a name", "lines", "as Python prints it", "a dict as Python prints it"],
+)
+def test_points_wherever_they_stand(text: str, place: str) -> None:
+    document = of_bytes("d", text.encode())
+    found = points.recognise(document, document.sample())
+    assert found is not None
+    told = [fact for fact in found.facts if isinstance(fact, CommitPoint)]
+    assert [(point.context_tokens, point.commit_mean) for point in told] == [(1024, 6.1), (32768, 1.05)]
+    assert told[1].source == (Cite("d", place),)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [{"context": 1024, "loss": 2.1}],
+        [{"accept_len": 6.1}],
+        [{"context": 1024, "accept_len": 6.1}, {"note": "x"}],
+        {"results": [{"context": "long", "accept_len": 6.1}]},
+        [],
+    ],
+)
+def test_a_list_that_is_none_of_points(data: Any) -> None:
+    document = of_bytes("d", json.dumps(data).encode())
+    found = points.recognise(document, document.sample())
+    assert found is None or not any(isinstance(fact, CommitPoint) for fact in found.facts)
+
+
 @pytest.mark.parametrize(
     "commit", ["commit_len", "accept_len", "accept_length", "mean_acceptance_length", "commit_mean"]
 )

@@ -1,4 +1,4 @@
-"""Measured points, per-request records and summaries of tools, as JSON or JSON lines.
+"""Measured points, per-request records and summaries of tools, as JSON, JSON lines, or as Python prints it.
 
     case-points/1   {"max_commit_len": 8, "points": [{"text": "hard_prose", "ctx_tokens": …, "commit_len": …}, …]}
                     and where they were measured, as `evidence.setting` reads it
@@ -25,7 +25,7 @@ from ddprobe.evidence.requests import requests
 from ddprobe.evidence.summaries import server, summary
 from ddprobe.facts import Acceptance, Claim, CommitCheck, CommitPoint, CommitRequest, PlainSpeed
 from ddprobe.model import Cite, Fact
-from ddprobe.parsing import acceptance, bounded_json
+from ddprobe.parsing import acceptance, bounded_json, python_repr
 from ddprobe.parsing.acceptance import Canonical
 
 TEXTS = {
@@ -60,6 +60,8 @@ _OTHERS = {
     "context_length": "ctx_tokens",
 }
 """What people call them."""
+_PRINTED = re.compile(r"\s*(?:\[\s*)?\{\s*'")
+"""As Python prints a dict, or a list of them."""
 _CONTEXT = ("ctx_tokens", "context_tokens", "context_len", "ctx")
 
 
@@ -114,6 +116,9 @@ def _load(document: Document) -> Any:
         return bounded_json.loads(whole)
     except ValueError:
         pass
+    if _PRINTED.match(whole):
+        read = python_repr.read(whole, len(whole) - len(whole.lstrip()))
+        return read.value if read.whole and isinstance(read.value, list | dict) else None
     found = []
     for line in whole.splitlines():
         if not line.strip():
@@ -130,9 +135,8 @@ def _load(document: Document) -> Any:
 
 def _points(key: str, data: Any) -> Iterator[Fact]:
     whole = mapping(data)
-    if isinstance(data, list) and any("commit_mean" in mapping(row) for row in data[:MOST_POINTS]):
-        whole = {"points": data}
-    rows = [_renamed(row) for row in items(whole.get("points"))[:MOST_POINTS]]
+    stands, listed = _listed(data)
+    rows = [_renamed(row) for row in items(listed)[:MOST_POINTS]]
     if not any(map(_is_point, rows)):
         return
     most = whole_number(whole.get("max_commit_len"))
@@ -143,10 +147,10 @@ def _points(key: str, data: Any) -> Iterator[Fact]:
     for index, row in enumerate(rows):
         if _is_point(row):
             ceiling = whole_number(row.get("max_commit_len")) if most is None else most
-            point, told = _point(key, f"$.points[{index}]", row, ceiling if ceiling and ceiling > 1 else None)
+            point, told = _point(key, f"{stands}[{index}]", row, ceiling if ceiling and ceiling > 1 else None)
             made.append((point, row))
             yield from told if len(told) > 1 else ()
-            yield from _impossible(key, f"$.points[{index}]", row, point.ceiling)
+            yield from _impossible(key, f"{stands}[{index}]", row, point.ceiling)
     cached = _cached([point for point, _ in made])
     for index, (point, read) in enumerate(made):
         if index in cached:
@@ -160,6 +164,28 @@ def _points(key: str, data: Any) -> Iterator[Fact]:
         seen[place] = seen.get(place, 0) + 1
         # Nothing that counts tells it from an earlier one: a series of its own, or the earlier one would be hidden.
         yield point if seen[place] == 1 else replace(point, arm=f"{point.arm} #{seen[place]}")
+
+
+def _listed(data: Any) -> tuple[str, Any]:
+    """Where the points stand, and they: under their own name, as the whole document, or under any name if each has a length."""
+    whole = mapping(data)
+    if "points" in whole:
+        return "$.points", whole["points"]
+    if isinstance(data, list):
+        ours = any("commit_mean" in mapping(row) for row in data[:MOST_POINTS]) or _placed(data)
+        return "$", data if ours else []
+    named = next((name for name, value in whole.items() if isinstance(value, list) and _placed(value)), "")
+    return f"$.{named}", whole.get(named)
+
+
+def _placed(rows: list[Any]) -> bool:
+    """Each has a context length, and a figure that only a measurement of speculation has."""
+    told = [_renamed(row) for row in map(mapping, rows[:MOST_POINTS])]
+    return bool(told) and all(
+        any(whole_number(row.get(name)) is not None for name in _CONTEXT)
+        and any(number(row.get(name)) is not None for name in ("commit_len", "accept_rate"))
+        for row in told
+    )
 
 
 def _renamed(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -73,6 +73,8 @@ LEVEL = 0.9
 """Repeated text that keeps this part of its share at every length is level."""
 BESIDE = 0.5
 """Another text below this part of repeated text's mean is hard beside it (1.94 against 7.6; 4.75 against 15.4)."""
+LINES_OF_NOTHING = 16
+"""Lines of a log, each of tens of steps, in which nothing is right: more than a short request's end."""
 NOTHING_RIGHT = 1.05
 """A mean at or below it on text that nobody knows: the first draft is right in one step of twenty at most, and even hard
 text gives 1.1 to 1.6. Public dead heads print 1.00 to 1.05 (vllm#55605, sglang#22315)."""

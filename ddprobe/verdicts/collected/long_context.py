@@ -164,31 +164,40 @@ def _decay(line: Line, beside: str, easy: Line | None) -> Ruling:
 
 
 def _log_edge(case: Case) -> Ruling | None:
-    """Log lines that commit well at short contexts, and nothing beyond one, with an error that names a limit on length.
+    """Log lines that commit well at short contexts, and nothing beyond one.
 
-    A fall in a log alone is no verdict: nobody held the text. Nothing right at all is no matter of the text, though.
+    A fall in a log alone is no verdict: nobody held the text. Nothing right at all is no matter of the text, though, where
+    an error names a limit on length, or many lines say so.
     """
     found = tuple(finding for finding in causes.length(case) if finding.id in causes.OF_LENGTH)
     for log in case.logs:
         bins = figures.one_running(log)
         alive = [bin for bin in bins if figures.bin_mean(bin) >= thresholds.DEAD]
         nothing = [bin for bin in bins if figures.bin_best(bin) <= thresholds.NOTHING_RIGHT]
-        if not found or not alive or not nothing or (*alive, *nothing) != bins:
+        if not alive or not nothing or (*alive, *nothing) != bins:
+            continue
+        lines = sum(bin.lines for bin in nothing)
+        if not found and lines < thresholds.LINES_OF_NOTHING:
             continue
         best = figures.bin_mean(alive[-1])
+        which = (
+            ()
+            if found
+            else ("the drafter's config.json and the server's arguments: which limit lies there?",)
+        )
         return Ruling(
             Verdict(
                 name="long_context_bug",
-                kind="rope_position",
-                confidence="medium",
+                kind="rope_position" if found else "",
+                confidence="medium" if found else "low",
                 reasons=(
                     f"the log commits {best:.2f} up to {sizes.short(alive[-1].high)} tokens and nothing from "
-                    f"{sizes.short(nothing[0].low)} on ({sum(bin.lines for bin in nothing)} lines)",
+                    f"{sizes.short(nothing[0].low)} on ({lines} lines)",
                     *causes.named(found),
                 ),
                 cites=words.cites(log) + causes.cites(found),
                 ruled_out=("hard text: even that gives 1.1 to 1.6, not nothing",),
-                missing=("repeated text on both sides of the edge",),
+                missing=("repeated text on both sides of the edge", *which),
                 next=(
                     *causes.advice(found),
                     f"ddprobe commit-probe --arms repeat --contexts {alive[-1].low},{nothing[0].high}",
