@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ddprobe.evidence import beside, conclusions, pasted, prompts
 from ddprobe.evidence._spec_lines import TREES
+from ddprobe.evidence.counters import METRICS
 from ddprobe.evidence.document import SAMPLE, Document, Found, Recogniser, of_bytes
 from ddprobe.facts import WeightNames
 from ddprobe.model import Fact
@@ -197,8 +198,31 @@ def facts(readings: Iterable[Reading], troubles: list[str] | None = None) -> tup
     """
     from ddprobe.evidence import cold_cached, configs
 
-    every = [fact for reading in readings for each in reading.found for fact in each.facts]
+    readings = list(readings)
+    told = troubles if troubles is not None else []
+    nothing: Mapping[str, Found | None] = {}
+    between = _tried("several scrapes of metrics", lambda: _between(readings), nothing, told)
+    every = [
+        fact
+        for reading in readings
+        for each in reading.found
+        for fact in _instead(reading, each, between).facts
+    ]
     if troubles is None:
         return cold_cached.told(configs.merge(every))
     apart = tuple(fact for fact in every if not isinstance(fact, WeightNames))
     return _tried("what belongs together", lambda: cold_cached.told(configs.merge(every)), apart, troubles)
+
+
+def _between(readings: Sequence[Reading]) -> Mapping[str, Found | None]:
+    """Where several documents are scrapes of metrics: what the last says in place of each."""
+    from ddprobe.evidence import scrapes
+
+    found = [r.document for r in readings if any(each.what.startswith(METRICS) for each in r.found)]
+    return scrapes.together(found) if len(found) > 1 else {}
+
+
+def _instead(reading: Reading, found: Found, between: Mapping[str, Found | None]) -> Found:
+    if not found.what.startswith(METRICS) or reading.document.key not in between:
+        return found
+    return between[reading.document.key] or Found(found.what, ())

@@ -1,6 +1,7 @@
 """Prometheus text of SGLang, vLLM and llama.cpp: what the counters say of speculation.
 
 A document that holds two scrapes, one after the other, is read as their difference; one scrape is the server's lifetime.
+Scrapes in documents of their own: `evidence.scrapes`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ddprobe.parsing.acceptance import Canonical
 
 _OURS = re.compile(r"^(sglang|vllm|llamacpp):[a-z_]+[ {]", re.MULTILINE)
 ENGINES = {"sglang": "SGLang", "vllm": "vLLM", "llamacpp": "llama.cpp"}
+METRICS = "metrics of "
 LIFETIME, BETWEEN = "lifetime", "between two scrapes"
 NO_SERIES = "no spec_decode series: vLLM exports them only when speculation is on"
 NO_DRAFT_TOKENS = "spec_num_draft_tokens 0: SGLang sets it only when speculation is on"
@@ -58,7 +60,7 @@ def recognise(document: Document, sample: str) -> Found | None:
     exported = f"{engine}:spec_decode_num_" in whole
     facts = (*_figures(document.key, engine, scrape, window, exported), *_gauges(document.key, engine, whole))
     said = "" if len(scrapes) == 1 else f", {len(scrapes)} scrapes"
-    return Found(f"metrics of {ENGINES[engine]}{said}", facts)
+    return Found(f"{METRICS}{ENGINES[engine]}{said}", facts)
 
 
 def _scrapes(text: str) -> Iterator[Scrape]:
@@ -87,17 +89,17 @@ def _difference(scrapes: list[Scrape]) -> tuple[str, Scrape]:
     if first is last:
         return LIFETIME, last
     counters = [name for name in last.totals if name.endswith("_total") or "num_" in name]
-    if any(last.totals[name] < first.totals.get(name, 0.0) for name in counters if _counts(name)):
+    if any(last.totals[name] < first.totals.get(name, 0.0) for name in counters if counts(name)):
         return LIFETIME, last
     moved = {
-        name: value - first.totals.get(name, 0.0) if _counts(name) else value
+        name: value - first.totals.get(name, 0.0) if counts(name) else value
         for name, value in last.totals.items()
     }
     positions = {place: value - first.positions.get(place, 0.0) for place, value in last.positions.items()}
     return BETWEEN, Scrape(moved, positions)
 
 
-def _counts(name: str) -> bool:
+def counts(name: str) -> bool:
     """Whether the series only grows, by its name."""
     return name.endswith("_total") or ":spec_decode_num_" in name
 
