@@ -64,9 +64,9 @@ KNOWN = (
 )
 
 
-def known(config: ModelConfig) -> Checkpoint | None:
-    """The published drafter that this one is by its name, or None."""
-    for name in (config.reference, config.path.replace("--", "/")):
+def known(config: ModelConfig, served_as: object = None) -> Checkpoint | None:
+    """The published drafter that this one is by its name, or by the path under which the server was given it; or None."""
+    for name in (config.reference or str(served_as or ""), config.path.replace("--", "/")):
         for each in KNOWN:
             if re.search(each.pattern, name, re.IGNORECASE):
                 return each

@@ -49,6 +49,12 @@ def speculates(served: Served) -> Judgement:
             cites,
         )
     path = served.arg("speculative_draft_model_path")
+    if served.engine == "sglang" and served.algorithm == "DFLASH" and not path and served.given is not None:
+        return fail(
+            "DFLASH is asked for and no drafter is given: SGLang raises at start",
+            "add --speculative-draft-model-path",
+            cites,
+        )
     by = f"drafter {path}" if path else "no drafter of its own"
     limits = ""
     if served.engine != "sglang":

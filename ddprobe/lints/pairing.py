@@ -106,7 +106,7 @@ def mask_token(served: Served) -> Judgement:
     config = drafter(served)
     other = served.target
     mask, cite = config.mask_token_id, config_cite(config, "mask_token_id")
-    published = known(config)
+    published = known(config, served.arg("speculative_draft_model_path"))
     card = f"{published.mask_token_id} for {published.name}" if published and published.mask_token_id else ""
     right = f"set dflash_config.mask_token_id to the id on the model card{f' ({card})' if card else ''}"
     if mask is None:

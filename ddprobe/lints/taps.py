@@ -41,7 +41,7 @@ def taps_stated(served: Served) -> Judgement:
     layers, mine = served.target_layers(), config.num_hidden_layers
     made_up = sglang_reading.fallback_layer_ids(layers, mine) if layers and mine else None
     guess = f"{list(made_up)}, spaced evenly" if made_up else "evenly spaced ids"
-    published = known(config)
+    published = known(config, served.arg("speculative_draft_model_path"))
     advice = "set dflash_config.target_layer_ids in the drafter's config.json to the ids it was trained with"
     if config.aux_hidden_state_layer_ids:
         aux = [each - 1 for each in config.aux_hidden_state_layer_ids]
@@ -128,7 +128,7 @@ def taps_published(served: Served) -> Judgement | None:
             cite,
             config_cite(config, "aux_hidden_state_layer_ids"),
         )
-    published = known(config)
+    published = known(config, served.arg("speculative_draft_model_path"))
     if published is None or published.target_layer_ids is None:
         return note(
             f"no published ids are known for this drafter: {list(ids)} were compared with nothing",
