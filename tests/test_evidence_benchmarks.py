@@ -160,3 +160,21 @@ def test_each_is_known_for_what_it_is_among_all_recognisers(text: str) -> None:
     facts: list[Any] = [fact for each in found for fact in each.facts]
     assert [type(fact) for fact in facts] == [Acceptance]
     assert not any(isinstance(fact, Claim) for fact in facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        # 4096 - 16 tokens of decoding at 1.04 a step.
+        (SGLANG.replace("Total gen", "Successful requests:    16\nTotal gen"), 3923),
+        (SGLANG, None),
+        (SGLANG.replace("Total gen", "Successful requests:    4096\nTotal gen"), None),
+    ],
+    ids=["requests and tokens", "tokens alone", "nothing was decoded"],
+)
+def test_a_lifetime_mean_covers_at_least_what_the_benchmark_did(text: str, steps: int | None) -> None:
+    document = of_bytes("a", text.encode())
+    found = benchmarks.recognise(document, document.sample())
+    assert found is not None
+    (stated,) = (fact for fact in found.facts if isinstance(fact, Acceptance))
+    assert (stated.commit, stated.steps, stated.window) == (1.04, steps, "lifetime")

@@ -52,6 +52,36 @@ services:
       --tp 8
       --speculative-algorithm DFLASH
 """,
+    "kubectl describe": f"""\
+Name:             sglang-0
+Namespace:        default
+Containers:
+  sglang:
+    Container ID:  containerd://0123
+    Image:         lmsysorg/sglang:latest
+    Port:          30000/TCP
+    Command:
+      python3
+      -m
+      sglang.launch_server
+    Args:
+      --model-path
+      /m
+      --tp
+      8
+      --speculative-algorithm
+      DFLASH
+    State:          Running
+      Started:      Thu, 01 Jan 2026 00:00:00 +0000
+    Environment:
+      HF_HOME:                  /models
+      {FORGED}:  3.5
+      HF_TOKEN:                 <set to the key 'token' in secret 'hf'>  Optional: false
+    Mounts:
+      /models from models (rw)
+Conditions:
+  Type              Status
+""",
     "Kubernetes": f"""\
 apiVersion: apps/v1
 kind: Deployment

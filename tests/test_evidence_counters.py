@@ -166,6 +166,32 @@ def test_table() -> None:
     assert (one.memory_used_mib, one.memory_total_mib, one.utilization) == (120000.0, 143771.0, 97.0)
 
 
+DMON = """\
+# gpu     pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
+# Idx       W      C      C      %      %      %      %      %      %    MHz    MHz
+    0     350     88      -    100      5      0      0      0      0   2619    510
+    1      71     31      -      0      0      0      0      0      0   2619   1980
+# gpu     pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
+# Idx       W      C      C      %      %      %      %      %      %    MHz    MHz
+    0     351     88      -     99      5      0      0      0      0   2619      -
+"""
+
+
+def test_dmon() -> None:
+    first, second, third = samples(DMON)
+    assert (first.index, first.power_w, first.temperature_c, first.utilization) == (0, 350.0, 88.0, 100.0)
+    assert (first.memory_utilization, first.sm_clock_mhz) == (5.0, 510.0)
+    assert (second.index, second.sm_clock_mhz) == (1, 1980.0)
+    assert (third.index, third.utilization, third.sm_clock_mhz) == (0, 99.0, None)
+    assert third.source[0].at == "line 7"
+
+
+def test_dmon_with_times() -> None:
+    text = "#Date       Time        gpu    sm   mem\n#YYYYMMDD   HH:MM:SS    Idx     %     %\n 20260501   10:00:01      3    97    12\n"
+    (one,) = samples(text)
+    assert (one.index, one.utilization, one.moment) == (3, 97.0, "20260501 10:00:01")
+
+
 @pytest.mark.parametrize(
     "text", ["", "index, value\n1, 2\n", "NVIDIA-SMI has failed because it could not communicate"]
 )

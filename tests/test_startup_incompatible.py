@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ddprobe.evidence import launch, startup
 from ddprobe.evidence.document import of_bytes
 from ddprobe.facts import CommitPoint, DecodeSeries
@@ -91,6 +93,25 @@ def test_a_traceback_after_the_launch_without_a_word_of_death() -> None:
     assert (verdict.kind, verdict.confidence) == ("vocabulary", "medium")
 
 
+@pytest.mark.parametrize(
+    ("line", "kind", "confidence"),
+    [
+        (
+            "ValueError: Target model's context_length (131072) is greater than the derived context_length (40960).",
+            "context_length",
+            "medium",
+        ),
+        ("ValueError: DFLASH speculative decoding requires setting --speculative-draft-model-path.", "arguments", "medium"),
+        ("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "out_of_memory", "low"),
+        ("RuntimeError: size mismatch for draft_model.fc.weight", "shape", "medium"),
+    ],
+)  # fmt: skip
+def test_an_exception_of_the_start_needs_nothing_beside_it(line: str, kind: str, confidence: str) -> None:
+    verdict = judged(facts(log=line + "\n"))
+    assert verdict is not None
+    assert (verdict.kind, verdict.confidence) == (kind, confidence)
+
+
 # --- against ----------------------------------------------------------------------------------------------
 
 
@@ -104,6 +125,11 @@ def test_a_server_that_came_up() -> None:
 
 def test_one_run_died_and_another_came_up() -> None:
     assert judged(facts(a=f"{ARGS}\n{DEATH}", b=f"{ARGS}\n{READY}")) is None
+
+
+@pytest.mark.parametrize("line", ["ValueError: bad", "KeyError: 'draft'", "RuntimeError: shape mismatch"])
+def test_an_exception_of_nobody_knows_when(line: str) -> None:
+    assert judged(facts(log=line + "\n")) is None
 
 
 def test_a_server_without_speculation_that_died_of_something_else() -> None:

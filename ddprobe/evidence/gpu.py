@@ -1,4 +1,4 @@
-"""`nvidia-smi`: its CSV (`--query-gpu=… --format=csv`), its table, and its log (`-q`)."""
+"""`nvidia-smi`: its CSV (`--query-gpu=… --format=csv`), its table, its log (`-q`), and what `dmon` prints."""
 
 from __future__ import annotations
 
@@ -55,6 +55,16 @@ _LOGGED = (
     ("sm_clock_mhz", ("Clocks", "SM")),
     ("sm_clock_max_mhz", ("Max Clocks", "SM")),
 )
+_MONITORED: Mapping[str, str] = {
+    "pwr": "power_w",
+    "gtemp": "temperature_c",
+    "sm": "utilization",
+    "mem": "memory_utilization",
+    "pclk": "sm_clock_mhz",
+    "fb": "memory_used_mib",
+}
+"""The columns of `dmon`."""
+_MONITOR = re.compile(r"^#\s*(?:Date\s+Time\s+)?gpu\s+.*\b(?:pwr|sm|pclk)\b", re.MULTILINE)
 _NO_FAULT = frozenset({"active", "supported", "gpu_idle", "applications_clocks_setting", "sync_boost"})
 
 
@@ -63,6 +73,8 @@ def recognise(document: Document, sample: str) -> Found | None:
     found = tuple(_table(document.key, sample)) if "NVIDIA-SMI" in sample else ()
     if not found and "NVSMI LOG" in sample:
         found = tuple(_log(document))
+    if not found and _MONITOR.search(sample):
+        found = tuple(_dmon(document))
     if not found and _looks_like_csv(sample):
         found = tuple(_csv(document))
     if not found:
@@ -95,6 +107,34 @@ def _csv(document: Document) -> Iterator[GpuSample]:
             continue
         made += 1
         yield _row(dict(zip(names, cells, strict=True)), Cite(document.key, f"line {number}"))
+
+
+def _dmon(document: Document) -> Iterator[GpuSample]:
+    """A heading, a line of units, and a line for each card and moment; a dash is no value."""
+    names: list[str] = []
+    made = 0
+    for number, line in enumerate(document.lines(), 1):
+        if _MONITOR.match(line):
+            names = line.lstrip("# ").lower().split()
+            continue
+        cells = line.split()
+        if not names or len(cells) != len(names) or made >= MOST:
+            continue
+        row = dict(zip(names, cells, strict=True))
+        if not row["gpu"].isdecimal() or len(row["gpu"]) > 3:
+            continue
+        made += 1
+        numbers: dict[str, Any] = {
+            field: value
+            for name, field in _MONITORED.items()
+            if (value := _number(row.get(name))) is not None
+        }
+        yield GpuSample(
+            index=int(row["gpu"]),
+            moment=f"{row.get('date', '')} {row.get('time', '')}".strip()[:40],
+            source=(Cite(document.key, f"line {number}"),),
+            **numbers,
+        )
 
 
 def _row(row: Mapping[str, str], cite: Cite) -> GpuSample:

@@ -144,7 +144,7 @@ class _Watch:
         name, message = found
         said = f"{name}: {message}" if message else name
         self.in_traceback = False
-        values = [("exception", name), ("message", message[:LONGEST]), ("phase", self._at(name))]
+        values = [("exception", name), ("message", message[:LONGEST]), ("phase", self._at(said))]
         if startup_lines.is_secondary(said):
             values.append(("secondary", "yes"))
         if "out of memory" in said.lower() or name == "OutOfMemoryError":
@@ -155,7 +155,7 @@ class _Watch:
         """When it happens: at `start`, while `serving`, or `unknown` where the log does not hold the start."""
         if self.up or (not self.launched and "EngineDeadError" in said):
             return "serving"
-        return "start" if self.launched else "unknown"
+        return "start" if self.launched or startup_lines.only_at_start(said) else "unknown"
 
     def _keep(self, number: int, line: str, said: startup_lines.Said) -> None:
         values = dict(said.values)

@@ -40,6 +40,8 @@ _NAMES = {
     "n_accept": "accepted",
     "n_predict": "emitted",
     "n_draft": "width",
+    "total generated tokens": "tokens",
+    "successful requests": "requests",
 }
 _FAR = 60
 """Lines after which what follows is another summary's."""
@@ -53,7 +55,7 @@ class Summary:
     line: int
     tool: str = ""
     values: dict[str, float] = field(default_factory=dict)
-    """`length`, `steps`, `drafted`, `accepted`, `emitted`, `width`."""
+    """`length`, `steps`, `drafted`, `accepted`, `emitted`, `width`; of a whole benchmark `tokens` and `requests`."""
     positions: dict[int, float] = field(default_factory=dict)
 
     def count(self, name: str) -> int | None:

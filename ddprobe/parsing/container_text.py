@@ -4,6 +4,7 @@ command: [python3, -m, …]      args: [--tp, "8"]           words
 environment: {A: 1}            environment: [A=1]          variables, of Compose
 env: [{name: A, value: "1"}]                               and of Kubernetes
 ENV A=1 B=2     ENV A 1        CMD ["python3", "-m", …]    of a Dockerfile
+Command:        Args:          Environment:                of `kubectl describe pod`: a word, a variable a line below
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _ANY = re.compile(
     r"""^\s*(?:-\s+)?["']?(?:entrypoint|command|cmd|args|argv|environment|env|env_vars)["']?\s*:""",
     re.MULTILINE,
 )
+_DESCRIBED = re.compile(r"^( +)Image:( +)(\S+)\s*$", re.MULTILINE)
+_SECTION = re.compile(r"( +)(Command|Args|Environment):\s*\Z")
+_PAIR = re.compile(r" +([A-Za-z_]\w*): {2,}(\S.*?)\s*\Z")
 _INSTRUCTION = re.compile(r"(FROM|ENV|CMD|ENTRYPOINT|ARG)\s+(.*)\Z", re.DOTALL)
 
 
@@ -53,9 +57,34 @@ def read(text: str) -> tuple[Container, ...]:
         if isinstance(held, list) and held and all(isinstance(word, str) for word in held):
             return (Container(tuple(held), (), "", 1, as_list=True),)
         return tuple(_found(held, 0))[:MOST]
+    if _DESCRIBED.search(text):
+        return tuple(_described(text))[:MOST]
     if not _ANY.search(text):
         return ()
     return tuple(one for value in block_text.read(text) for one in _found(value, 0))[:MOST]
+
+
+def _described(text: str) -> Iterator[Container]:
+    """The containers that `kubectl describe pod` tells of; values that it does not show are left out."""
+    image, first, words, variables = "", 1, [], []  # type: ignore[var-annotated]
+    section, depth = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        indent = len(line) - len(line.lstrip(" "))
+        if told := _DESCRIBED.match(line):
+            if words or variables:
+                yield Container(tuple(words), tuple(variables), image, first, as_list=True)
+            image, first, words, variables, section = told[3], number, [], [], ""
+        elif head := _SECTION.match(line):
+            section, depth = head[2], len(head[1])
+        elif indent <= depth or not line.strip():
+            section = ""
+        elif section == "Environment":
+            if (pair := _PAIR.match(line)) and not pair[2].startswith("<"):
+                variables.append((pair[1], pair[2]))
+        elif section:
+            words.append(line.strip())
+    if words or variables:
+        yield Container(tuple(words), tuple(variables), image, first, as_list=True)
 
 
 def _found(value: Any, deep: int) -> Iterator[Container]:

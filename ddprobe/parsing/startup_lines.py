@@ -32,6 +32,15 @@ class _Row:
     pattern: re.Pattern[str]
 
 
+_ONLY_AT_START = re.compile(
+    r"is greater than the derived context_length|Not enough memory\. Please try|speculative decoding (?:requires|only supports|is not supported)"
+    r"|(?:DFLASH|DSPARK|EAGLE\d?|NEXTN|UNO) (?:speculative decoding |tree mode )?(?:requires|only supports|does not support)"
+    r"|Please check your hidden size|size mismatch for [\w.]+|does not recognize this architecture|annot find the config file for"
+    r"|Unknown quantization method|is larger than the maximum number of tokens that can be stored in KV cache"
+    r"|exceeds the model's maximum context|User-specified max_model_len"
+)
+
+
 def _row(kind: str, needle: str, pattern: str = "") -> _Row:
     return _Row(kind, needle, re.compile(pattern or re.escape(needle)))
 
@@ -223,6 +232,11 @@ def exception(line: str) -> tuple[str, str] | None:
     if line[:1].isspace() or not (found := _EXCEPTION.match(line[:LONGEST])):
         return None
     return found["type"].rpartition(".")[2], (found["message"] or "").strip()
+
+
+def only_at_start(said: str) -> bool:
+    """Whether an exception is of a kind that servers raise over what they were started with, and never while they serve."""
+    return bool(_ONLY_AT_START.search(said))
 
 
 def is_secondary(text: str) -> bool:

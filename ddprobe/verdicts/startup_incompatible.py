@@ -17,10 +17,15 @@ RAISES = (
 )  # fmt: skip
 """Lints whose faults make a server raise while it starts."""
 _SPECULATIVE = re.compile(
-    r"draft|specul|eagle|dflash|dspark|nextn|mtp|medusa|verify|num_context_features|ngram", re.IGNORECASE
+    r"draft|specul|eagle|dflash|dspark|nextn|mtp|medusa|verify|num_context_features|ngram|Target model's context_length",
+    re.IGNORECASE,
 )
 _KINDS = (
     ("out_of_memory", re.compile(r"out ?of ?memory|OutOfMemoryError|Not enough memory", re.IGNORECASE)),
+    (
+        "context_length",
+        re.compile(r"derived context_length|max_model_len|maximum (?:model )?context", re.IGNORECASE),
+    ),
     ("quantization", re.compile(r"quant|awq|gptq|fp8|nvfp4|config file for", re.IGNORECASE)),
     (
         "attention_backend",
@@ -150,6 +155,7 @@ def _next(crash: LogEvent, faults: tuple[Finding, ...]) -> tuple[str, ...]:
     kind = _kind(crash.text)
     general = {
         "out_of_memory": "lower --mem-fraction-static (vLLM: --gpu-memory-utilization), the context length or the batch",
+        "context_length": "serve with a --context-length that drafter and target both have, or take a drafter for longer text",
         "quantization": "name the drafter's own quantisation (SGLang: --speculative-draft-model-quantization unquant)",
         "attention_backend": "try another attention backend for the drafter, or a chain in place of a tree",
     }.get(kind)
