@@ -207,6 +207,26 @@ def test_prose_is_a_slope_only_between_lengths_and_beside_repeated_text_that_wor
     assert DECAY not in names(point("repeat", 1024, 7.9), *prose)
 
 
+@pytest.mark.parametrize(
+    ("contexts", "size", "named"),
+    [
+        ((1024, 8190, 8194), 8192, True),
+        ((1024, 16380, 16390), 8192, True),
+        ((1024, 7000, 8750), 8192, True),
+        ((1024, 7000, 8751), 8192, False),
+        ((1024, 8190, 8191), 8192, False),
+        ((1024, 8192, 8200), 8192, False),
+        ((1024, 8190, 8194), -1, False),
+        ((1024, 8190, 8194), 1, False),
+    ],
+    ids=["within a narrow edge", "a later one", "just narrow", "in a wide edge", "behind it", "at its near side", "no chunks", "many ends"],
+)  # fmt: skip
+def test_the_end_of_a_prefill_chunk_in_the_edge(contexts: tuple[int, ...], size: int, named: bool) -> None:
+    served = args(speculative_algorithm="DFLASH", chunked_prefill_size=size)
+    found = verdict(BUG, *of(9, 9.0, 9.0, 2.0, contexts=contexts), served)
+    assert (found.kind == "chunk_boundary") is named
+
+
 # --- a fall in a log ------------------------------------------------------------------------------------
 
 POSITION = (fail("DC35"),)

@@ -47,6 +47,14 @@ def test_a_point() -> None:
     assert point.source == (Cite("d", "$.points[0]"),)
 
 
+@pytest.mark.parametrize(
+    "name", ["running", "running_requests", "concurrency", "max_concurrency", "batch_size"]
+)
+def test_more_requests_at_once_are_a_series_of_their_own(name: str) -> None:
+    one, many = measured({**ROW, name: 1}, {**ROW, name: 32})
+    assert (one.arm, many.arm) == ("prose", "prose 32-at-once")
+
+
 ROWS = [{"context": 1024, "accept_len": 6.1}, {"context": 32768, "accept_len": 1.05}]
 
 

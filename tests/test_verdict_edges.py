@@ -182,7 +182,7 @@ def test_an_edge_holds_three_quarters_of_the_fall(middle: float, edge: bool) -> 
 )
 def test_a_slope_has_no_step_of_three_quarters(commits: tuple[float, ...], smooth: bool | None) -> None:
     points = ladder("prose", *commits, contexts=(SHORT, MIDDLE, LONG)[: len(commits)])
-    assert long_context_decay._smooth(points) is smooth
+    assert long_context_decay.smooth(points) is smooth
 
 
 @pytest.mark.parametrize(("long", "kind"), [(2.0, ""), (1.99, "steep")])
@@ -306,6 +306,38 @@ def test_two_histograms_within_a_tenth_are_one_rule(shares: tuple[float, float],
         for arm, share in zip(("repeat", "random"), shares, strict=True)
     ]
     assert (simulated(case(setup(tuple(points)), *points)) is not None) is same
+
+
+def recorded(tokens: int, histogram: tuple[int, ...]) -> CommitRequest:
+    return CommitRequest(
+        key="a", purpose="point", arm="", context_tokens=tokens, prompt=0, acceptance_histogram=histogram
+    )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "histograms", "forged"),
+    [
+        ((100, 100, 400), ((0, 0, 0, 64, 0, 0, 0, 0),) * 3, True),
+        ((100, 100, 399), ((0, 0, 0, 64, 0, 0, 0, 0),) * 3, False),
+        ((100, 400), ((0, 0, 0, 64, 0, 0, 0, 0),) * 2, False),
+        ((100, 100, 400), ((0, 0, 0, 31, 0, 0, 0, 0),) * 3, False),
+        ((100, 100, 400), ((0, 0, 30, 34, 0, 0, 0, 0),) * 3, True),
+        ((100, 100, 400), ((0, 0, 30, 34, 0, 0, 0, 0), (0, 0, 34, 30, 0, 0, 0, 0), (0, 0, 5, 59, 0, 0, 0, 0)), False),
+        ((100, 100, 400), ((0, 0, 30, 30, 4, 0, 0, 0),) * 3, False),
+        ((100, 100, 400), ((64, 0, 0, 0, 0, 0, 0, 0),) * 3, False),
+        ((100, 100, 400), ((0, 0, 0, 0, 0, 0, 0, 64),) * 3, False),
+    ],
+    ids=["alike", "lengths near each other", "two", "few steps", "two bins", "two bins in other shares", "three bins", "nothing right", "all right"],
+)  # fmt: skip
+def test_recorded_requests_whose_steps_are_all_alike_are_forged(
+    lengths: tuple[int, ...], histograms: tuple[tuple[int, ...], ...], forged: bool
+) -> None:
+    requests = [recorded(*each) for each in zip(lengths, histograms, strict=True)]
+    ruling = simulated(Case(tuple(requests), ()))
+    assert (ruling is not None) is forged
+    if ruling is not None:
+        assert (ruling.verdict.kind, ruling.verdict.confidence) == ("histogram", "medium")
+        assert "3 requests of 100 to 400 tokens" in ruling.verdict.reasons[0]
 
 
 # --- time -------------------------------------------------------------------------------------------------

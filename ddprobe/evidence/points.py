@@ -60,6 +60,8 @@ _OTHERS = {
     "context_length": "ctx_tokens",
 }
 """What people call them."""
+_AT_ONCE = ("running", "running_requests", "concurrency", "max_concurrency", "batch_size")
+"""How many requests the server had meanwhile: more of them make a longer step, whatever the context."""
 _PRINTED = re.compile(r"\s*(?:\[\s*)?\{\s*'")
 """As Python prints a dict, or a list of them."""
 _CONTEXT = ("ctx_tokens", "context_tokens", "context_len", "ctx")
@@ -302,6 +304,9 @@ def _arm(row: Mapping[str, Any]) -> str:
         words.append(other[:20])
     if isinstance(thinking := row.get("enable_thinking"), bool):
         words.append("thinking" if thinking else "no-thinking")
+    at_once = next((n for name in _AT_ONCE if (n := whole_number(row.get(name))) is not None), 1)
+    if at_once > 1:
+        words.append(f"{at_once}-at-once")
     if temperature := number(row.get("temperature")):
         words.append(f"t={temperature:g}")
     return " ".join(words)

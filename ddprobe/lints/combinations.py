@@ -73,6 +73,7 @@ def _vllm_length(served: Served) -> Judgement:
 
 
 def _llamacpp_length(served: Served) -> Judgement:
+    """The drafter has a context for each slot; the target's is shared among the slots, unless they use one together."""
     draft, whole = served.number("ctx_size_draft"), served.number("ctx_size")
     cites = served.arg_cite("ctx_size_draft"), served.arg_cite("ctx_size")
     if not draft:
@@ -81,13 +82,18 @@ def _llamacpp_length(served: Served) -> Judgement:
         return unknown(
             f"-cd {draft} is set and -c is not: the server's context is not known", "set -c", *cites
         )
-    if draft < whole:
+    slots = served.number("parallel") or 1
+    shared = slots > 1 and not served.switched_on("kv_unified")
+    longest, name = (
+        (whole // slots, f"a slot's {whole // slots} of -c {whole}") if shared else (whole, f"-c {whole}")
+    )
+    if draft < longest:
         return fail(
-            f"-cd {draft} is below -c {whole}: past {draft} tokens the drafter has no context left",
-            f"set -cd {whole} or drop it",
+            f"-cd {draft} is below {name}: past {draft} tokens the drafter has no context left",
+            f"set -cd {longest} or drop it",
             *cites,
         )
-    return fine(f"-cd {draft} holds -c {whole}", *cites)
+    return fine(f"-cd {draft} holds {name}", *cites)
 
 
 @lint(

@@ -263,12 +263,17 @@ def block_size(served: Served) -> Judgement | None:
     "DSpark verifies gamma + 1 tokens",
     source="sglang 0.5.23 srt/arg_groups/fields/spec.py:78-81, srt/arg_groups/speculative_hook.py:808-843",
     subject="drafter and launch",
-    applies=lambda served: blocks_on_sglang(served) and served.family == "dspark" and served.arguments_known,
+    applies=lambda served: (
+        served.on_sglang
+        and served.family == "dspark"
+        and served.arguments_known
+        and (served.drafter is not None or served.number("speculative_dspark_block_size") is not None)
+    ),
 )
 def dspark_window(served: Served) -> Judgement:
-    config = drafter(served)
+    config = served.drafter
     asked = served.number("speculative_dspark_block_size")
-    gamma = asked if asked is not None else config.dspark_gamma
+    gamma = asked if asked is not None else drafter(served).dspark_gamma
     cites = (
         served.arg_cite("speculative_dspark_block_size")
         if asked is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ddprobe.engines import sglang_reading
 from ddprobe.engines.sglang_reading import FULL, SLIDING
+from ddprobe.facts import ModelConfig
 from ddprobe.lints.layer_types import stated_sliding
 from ddprobe.lints.lint import (
     Judgement,
@@ -139,7 +140,7 @@ def far_beyond_training(served: Served) -> Judgement | None:
     config = drafter(served)
     full = set(config.layer_types) == {FULL} if config.layer_types else config.sliding_window is None
     context, origin, more = served.context()
-    if not full or context is None or context <= _LONG:
+    if not full or context is None or context <= _LONG or _of_the_target(config):
         return None
     if any(served.number(name) is not None for name in _WINDOWS):
         return None
@@ -152,6 +153,11 @@ def far_beyond_training(served: Served) -> Judgement | None:
         more,
         context=context,
     )
+
+
+def _of_the_target(config: ModelConfig) -> bool:
+    """A next-token head that came with the target was trained as far as the target was."""
+    return any(word in name.lower() for name in config.architectures for word in ("nextn", "mtp"))
 
 
 LINTS = (window_set, window_holds_block, forced_full, far_beyond_training)

@@ -13,7 +13,7 @@ from ddprobe.model import Cite, Finding, Hypothesis, Outcome, Verdict
 from ddprobe.verdicts import gpu_state, launch_or_cpu_bound, said, standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import attention_kernel_bottleneck as collected_attention
-from ddprobe.verdicts.collected import figures
+from ddprobe.verdicts.collected import far_copy, figures
 from ddprobe.verdicts.excluded import by_name
 from ddprobe.verdicts.gpu_state import shifted
 from ddprobe.verdicts.growth import growth, law, timed, windows
@@ -106,6 +106,9 @@ def _breaks_with_length(judged: Judged) -> Told:
     if standing.easy_works(judged.case) and found.works and judged.excluded.get("far_kv"):
         return REFUTED, f"repeated text holds at every length; {judged.excluded['far_kv']}", ()
     held = judged.holds_near
+    if held and judged.case.setup is None and (afar := far_copy.holds(judged.case)) is not None:
+        told = figures.told([afar], figures.ceiling(judged.case))
+        return REFUTED, f"{held[1]}; {told}: from afar as well", (*held[2], *words.cites(afar))
     if held:
         return UNTESTED, f"{held[1]} for text that stays near; a far copy was not measured", held[2]
     return UNTESTED, *said.at_lengths(judged.case, "commit length")

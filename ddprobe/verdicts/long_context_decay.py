@@ -48,18 +48,18 @@ def _fades(ladder: Ladder) -> bool:
 def _ruling(case: Case, ladder: Ladder, beside: str) -> Ruling:
     short, long = ladder.points[0], ladder.points[-1]
     kept = mean(long) / mean(short)
-    smooth = _smooth(ladder.points)
+    spread = smooth(ladder.points)
     steep = kept < thresholds.STEEP
     missing = list(standing.controls_missing(case))
-    if smooth is not True:
+    if spread is not True:
         missing.append(
             "lengths in between: three or more tell a slope from an edge"
-            if smooth is None
+            if spread is None
             else "why most of it is lost in one step: lengths around it, and the limits configured there"
         )
     if case.config("drafter") is None:
         missing.append("the drafter's config.json: for which length was it trained?")
-    sure = smooth is True and not steep
+    sure = spread is True and not steep
     return Ruling(
         Verdict(
             name="long_context_decay",
@@ -68,7 +68,7 @@ def _ruling(case: Case, ladder: Ladder, beside: str) -> Ruling:
             reasons=(
                 f"{words.commits(ladder.points, standing.ceiling(case))}: {kept:.0%} of the commit is left, {beside}",
                 "no single step of the ladder holds most of the loss"
-                if smooth
+                if spread
                 else "where it is lost is not resolved",
             ),
             cites=words.cites(*ladder.points),
@@ -111,7 +111,7 @@ def _designed(case: Case) -> Ruling | None:
     )
 
 
-def _smooth(points: tuple[CommitPoint, ...]) -> bool | None:
+def smooth(points: tuple[CommitPoint, ...]) -> bool | None:
     """Whether the loss is spread over the ladder; None where two lengths cannot tell."""
     if len(points) < 3:
         return None

@@ -52,6 +52,10 @@ FROM_CACHE = 0.1
 
 # --- simulated acceptance ---------------------------------------------------------------------------------
 
+SAME_REQUESTS = 3
+FAR_APART = 4.0
+"""Requests of unknown text that must give the same histogram before it is forged, and how many times longer one of their
+prompts is than another."""
 SAME_SHARES = 0.1
 """Two histograms of two neighbouring bins that differ by less are the same rule, not two texts."""
 
@@ -73,6 +77,8 @@ LEVEL = 0.9
 """Repeated text that keeps this part of its share at every length is level."""
 BESIDE = 0.5
 """Another text below this part of repeated text's mean is hard beside it (1.94 against 7.6; 4.75 against 15.4)."""
+NARROW = 1.25
+"""An edge between two lengths that lie no farther apart than that is placed well enough to name what lies in it."""
 LINES_OF_NOTHING = 16
 """Lines of a log, each of tens of steps, in which nothing is right: more than a short request's end."""
 NOTHING_RIGHT = 1.05

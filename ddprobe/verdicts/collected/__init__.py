@@ -12,6 +12,7 @@ from ddprobe.verdicts.collected import (
     apart,
     attention_kernel_bottleneck,
     drafter_dead,
+    far_copy,
     figures,
     gpu_state,
     healthy,
@@ -39,6 +40,7 @@ DRAFTER: tuple[Judge, ...] = (
     cache_state_bug.judge,
     drafter_dead.judge,
     long_context.judge,
+    far_copy.judge,
     text_difficulty.judge,
 )
 TIME: tuple[Judge, ...] = (attention_kernel_bottleneck.judge, launch_or_cpu_bound.judge, gpu_state.judge)

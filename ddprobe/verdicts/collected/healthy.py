@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddprobe.model import Verdict
 from ddprobe.verdicts import words
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.collected import attention_kernel_bottleneck, causes, figures
+from ddprobe.verdicts.collected import attention_kernel_bottleneck, causes, far_copy, figures
 from ddprobe.verdicts.collected.figures import Line, mean
 from ddprobe.verdicts.ruling import Ruling
 
@@ -23,6 +23,9 @@ def judge(case: Case) -> Ruling | None:
         reasons.append(f"other texts commit less, as texts do: {texts}")
     if slower := attention_kernel_bottleneck.told(case):
         reasons.append(f"{slower}: what the drafter does holds, and this is another matter")
+    afar = far_copy.holds(case)
+    if afar is not None:
+        reasons.append(f"{figures.told([afar], easy.ceiling)}: what stands far back is seen")
     reasons += [f"still, {text}" for text in causes.named(wrong)[:2]]
     return Ruling(
         Verdict(
@@ -38,7 +41,7 @@ def judge(case: Case) -> Ruling | None:
                     if _read(case)
                     else ("the server's arguments and both config.json: an error there may show elsewhere",)
                 ),
-                "a far copy (arm far-copy): text that is repeated nearby says nothing of what stands far back",
+                *far_copy.missing(case),
                 *(() if others else ("ordinary text (arm prose): easy text does not show how it fares",)),
             ),
             next=("keep these numbers to compare with after an upgrade",),

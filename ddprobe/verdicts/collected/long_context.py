@@ -9,9 +9,10 @@ from ddprobe.model import Finding, Verdict
 from ddprobe.parsing import sizes
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.collected import attention_kernel_bottleneck, causes, figures
+from ddprobe.verdicts.collected import attention_kernel_bottleneck, causes, far_copy, figures
 from ddprobe.verdicts.collected.figures import Line, mean
 from ddprobe.verdicts.long_context_bug import CONTROLS
+from ddprobe.verdicts.long_context_decay import smooth
 from ddprobe.verdicts.ruling import Ruling
 
 
@@ -32,7 +33,7 @@ def judge(case: Case) -> Ruling | None:
         return _prose(case, line)
     # What is left fades; a dip that is made good at the longest length is no matter of length.
     if mean(line.long) - 1 < thresholds.LEVEL * (mean(line.short) - 1):
-        return _decay(line, "on the easiest text there is", None)
+        return _decay(case, line, "on the easiest text there is", None)
     return None
 
 
@@ -60,12 +61,12 @@ def _collapse(case: Case, line: Line) -> Ruling | None:
     kinds = {limit.kind for limit in within}
     kind = kinds.pop() if len(kinds) == 1 else "" if kinds else _kind(found)
     missing = list(figures.few(shown))
-    if bad.context_tokens > 1.25 * good.context_tokens:
+    if bad.context_tokens > thresholds.NARROW * good.context_tokens:
         missing.append(f"the edge itself: it lies anywhere {between}")
     if not within and not found:
         missing.append("the drafter's config.json and the server's arguments: which limit lies there?")
     small = figures.sure(shown) != "high"
-    near = bad.context_tokens <= 1.25 * good.context_tokens
+    near = bad.context_tokens <= thresholds.NARROW * good.context_tokens
     return Ruling(
         Verdict(
             name="long_context_bug",
@@ -100,7 +101,22 @@ def _kind(found: tuple[Finding, ...]) -> str:
 def _within(case: Case, good: CommitPoint, bad: CommitPoint) -> tuple[Limit, ...]:
     low = good.context_tokens * (1 - thresholds.EDGE_SLACK)
     high = bad.context_tokens * (1 + thresholds.EDGE_SLACK)
-    return tuple(limit for limit in figures.limits(case) if low <= limit.tokens <= high)
+    found = tuple(limit for limit in figures.limits(case) if low <= limit.tokens <= high)
+    return found or _chunk(case, good.context_tokens, bad.context_tokens)
+
+
+def _chunk(case: Case, good: int, bad: int) -> tuple[Limit, ...]:
+    """The end of a prefill chunk that lies in a narrow edge. In a wide one lies some end by chance."""
+    served = figures.server(case)
+    size = served.number("chunked_prefill_size") if served is not None else None
+    if not size or size < 0 or bad > thresholds.NARROW * good:
+        return ()
+    ends = range(size * (good // size + 1), bad + 1, size)
+    return (
+        (Limit(ends[0], "the end of a chunk (chunked_prefill_size)", "chunk_boundary"),)
+        if len(ends) == 1
+        else ()
+    )
 
 
 def _named(limit: Limit) -> str:
@@ -130,17 +146,18 @@ def _prose(case: Case, easy: Line) -> Ruling | None:
     if not found or not easy.works:
         return None
     worst = min(found, key=lambda line: (mean(line.long) / mean(line.short), line.label))
-    return _decay(worst, "while repeated text holds", easy)
+    return _decay(case, worst, "while repeated text holds", easy)
 
 
-def _decay(line: Line, beside: str, easy: Line | None) -> Ruling:
+def _decay(case: Case, line: Line, beside: str, easy: Line | None) -> Ruling:
     kept = mean(line.long) / mean(line.short)
     shown = figures.ends(line)
+    edge = smooth(line.points) is False
     return Ruling(
         Verdict(
             name="long_context_decay",
             kind="steep" if kept < thresholds.STEEP else "",
-            confidence="low" if len(line.points) < 3 or kept < thresholds.STEEP else "medium",
+            confidence="low" if edge or len(line.points) < 3 or kept < thresholds.STEEP else "medium",
             reasons=(
                 f"{figures.told(line.points, line.ceiling)}: {kept:.0%} of the commit is left, {beside}",
                 *((figures.told(figures.ends(easy), easy.ceiling),) if easy is not None else ()),
@@ -149,7 +166,14 @@ def _decay(line: Line, beside: str, easy: Line | None) -> Ruling:
             ruled_out=("a dead drafter: it works at the shortest length",),
             missing=(
                 *figures.few(shown),
-                "a far copy (arm far-copy): repeated text never leaves a drafter's window",
+                *(
+                    (
+                        "why most of it is lost in one step: lengths around it, and the limits configured there",
+                    )
+                    if edge
+                    else ()
+                ),
+                *far_copy.missing(case),
             ),
             next=(
                 "ddprobe commit-probe --arms repeat,far-copy,prose tells a slope from an edge",

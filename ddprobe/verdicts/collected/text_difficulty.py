@@ -6,7 +6,7 @@ from ddprobe.facts import CommitPoint
 from ddprobe.model import Verdict
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
-from ddprobe.verdicts.collected import attention_kernel_bottleneck, figures
+from ddprobe.verdicts.collected import attention_kernel_bottleneck, far_copy, figures
 from ddprobe.verdicts.collected.figures import Line, mean
 from ddprobe.verdicts.ruling import Ruling
 
@@ -66,7 +66,7 @@ def _beside_repeats(case: Case) -> Ruling | None:
                     else ()
                 ),
                 "the kind of prompt, template and temperature behind each stated number",
-                "a far copy (arm far-copy): repeated text never leaves a drafter's window",
+                *far_copy.missing(case),
             ),
             next=(
                 *(
