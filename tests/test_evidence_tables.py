@@ -201,3 +201,101 @@ def test_rows_of_one_request_with_a_length_are_points() -> None:
     assert [(f.context_tokens, f.tok_s) for f in facts if isinstance(f, PlainSpeed)] == [(1024, 60.0)]
     (many,) = [f for f in facts if isinstance(f, BatchSpeed)]
     assert (many.running, many.context_tokens, many.tok_s, many.plain_tok_s) == (8, 1024, 400, 500)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("tok/s EAGLE3", "tok/s baseline"),
+        ("tok/s with spec", "tok/s without"),
+        ("spec tok/s", "no-spec tok/s"),
+        ("on (tok/s)", "off (tok/s)"),
+        ("tps (dflash)", "tps (none)"),
+    ],
+)
+def test_columns_of_speeds_in_the_words_that_people_use(first: str, second: str) -> None:
+    lost = verdict(f"context;{first};{second}\n1k;210;100\n64k;66;75\n128k;31;61\n")
+    assert lost.name == "spec_net_loss"
+    assert lost.reasons == (
+        "text at 128k gives 31 tok/s with speculation, and 61 without: 2.0 times slower",
+        "it loses from 64k on",
+    )
+
+
+def test_a_speedup_tells_the_speed_without() -> None:
+    facts = read("context;tok/s;speedup\n1k;210;2.1x\n128k;31;0.5x\n")
+    assert [fact.tok_s for fact in facts if isinstance(fact, PlainSpeed)] == [100.0, 62.0]
+
+
+def test_what_the_cache_served_is_told_apart() -> None:
+    text = "prompt tokens,cached tokens,accept len,steps\n8192,0,6.1,84\n8192,8128,1.2,213\n"
+    found = verdict(text)
+    assert (found.name, found.kind) == ("cache_state_bug", "draft_kv_lost")
+    assert verdict(text.replace("1.2,213", "6.0,85")).name != "cache_state_bug"
+
+
+@pytest.mark.parametrize("heading", ["AL", "tau", "tokens/step", "tokens per verify step", "mean AL"])
+def test_other_words_for_the_accept_length(heading: str) -> None:
+    (point,) = [f for f in read(f"ctx;{heading};ITL (ms)\n1k;2.5;4.0\n") if isinstance(f, CommitPoint)]
+    assert (point.commit_mean, point.step_ms, point.tok_s) == (2.5, 10.0, 250.0)
+
+
+def test_running_requests_by_the_engines_own_word_make_no_step_time_by_context() -> None:
+    text = "context|running|accept len|step ms\n1k|1|3.8|9\n1k|16|3.8|16\n1k|64|3.8|38\n4k|64|3.8|44\n"
+    assert [f.step_ms for f in read(text) if isinstance(f, CommitPoint)] == [9.0]
+    assert verdict(text).name == "inconclusive"
+
+
+# --- speeds in two files ------------------------------------------------------------------------------------
+
+SERVED = """\
+============ Serving Benchmark Result ============
+Backend:                                 sglang
+Max request concurrency:                 128
+Successful requests:                     512
+Total input tokens:                      524288
+Total generated tokens:                  131072
+Output token throughput (tok/s):         {speed}
+{accepted}==================================================
+"""
+OFF, ON = SERVED.format(speed=4301.1, accepted=""), SERVED.format(
+    speed=2602.4, accepted="Accept length:                           2.6\n"
+)  # fmt: skip
+SAVED_OFF = '{"max_concurrency": 128, "output_throughput": 4301.1, "accept_length": null, "completed": 512}'
+SAVED_ON = '{"max_concurrency": 128, "output_throughput": 2602.4, "accept_length": 2.6, "completed": 512}'
+
+
+def verdict_of(*texts: str) -> Verdict:
+    readings = [evidence.recognise(of_bytes(f"f{n}", text.encode())) for n, text in enumerate(texts)]
+    known, found = rejudging.judge_files(readings, "collected", {})
+    return rejudging.ruled(Host(name="collected"), known, found)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "place"),
+    [((OFF, ON), " at 1k"), ((OFF + ON,), " at 1k"), ((SAVED_OFF, SAVED_ON), ""), (("[" + SAVED_OFF + "," + SAVED_ON + "]",), "")],
+    ids=["printed", "one behind the other", "saved", "a list"],
+)  # fmt: skip
+def test_two_benchmarks_with_speculation_and_without(texts: tuple[str, ...], place: str) -> None:
+    lost = verdict_of(*texts)
+    assert (lost.name, lost.confidence) == ("spec_net_loss", "low")
+    assert (
+        lost.reasons[0]
+        == f"128 requests at once{place}: 2602 tok/s with speculation, 4301 without, 1.7 times slower"
+    )
+    assert "that nothing but speculation differs between the two runs" in lost.missing
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (ON, ON),
+        (OFF, ON.replace("128", "64")),
+        (OFF, ON.replace("524288", "1048576")),
+        (OFF, ON.replace("2602.4", "4000.0")),
+        (OFF, OFF.replace("4301.1", "9000.0"), ON),
+    ],
+    ids=["both speculate", "another concurrency", "other prompts", "hardly slower", "which of two without"],
+)
+def test_benchmarks_that_do_not_compare(texts: tuple[str, ...]) -> None:
+    assert verdict_of(*texts).name != "spec_net_loss"

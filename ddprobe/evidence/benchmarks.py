@@ -9,7 +9,7 @@ from typing import Any
 
 from ddprobe.engines.base import number
 from ddprobe.evidence.document import Document, Found
-from ddprobe.facts import Acceptance
+from ddprobe.facts import Acceptance, BatchSpeed
 from ddprobe.model import Cite
 from ddprobe.parsing import benchmark_text
 from ddprobe.parsing.benchmark_text import Summary
@@ -25,7 +25,14 @@ _SAVED = {
     "spec_decode_acceptance_length": "length",
 }
 """What `vllm bench serve --save-result` calls them. Its acceptance rate is in percent, and follows from these."""
-SAVED = "spec_decode_"
+_TIMED = {
+    "max_concurrency": "concurrency",
+    "output_throughput": "speed",
+    "completed": "requests",
+    "total_input_tokens": "input",
+}
+"""What both engines' `bench serve` call them when they save a result."""
+SAVED, SPEED = "spec_decode_", "output_throughput"
 
 
 def recognise(document: Document, sample: str) -> Found | None:
@@ -35,19 +42,38 @@ def recognise(document: Document, sample: str) -> Found | None:
     else:
         lines = itertools.islice(document.lines(), _LINES)
         made = [(f"line {one.line}", one) for one in itertools.islice(benchmark_text.read(lines), MOST)]
-    facts = tuple(
-        fact
+    told = [
+        (
+            _acceptance(document.key, place, one, f"{document.key}, benchmark {order}"),
+            _speed(document.key, place, one),
+        )
         for order, (place, one) in enumerate(made, 1)
-        if (fact := _acceptance(document.key, place, one, f"{document.key}, benchmark {order}")) is not None
-    )
+    ]
+    facts = tuple(fact for pair in told for fact in pair if fact is not None)
     if not facts:
         return None
-    return Found(f"summary of {len(facts)} benchmark{'s' * (len(facts) != 1)}", facts)
+    count = sum(any(fact is not None for fact in pair) for pair in told)
+    return Found(f"summary of {count} benchmark{'s' * (count != 1)}", facts)
+
+
+def _speed(key: str, place: str, one: Summary) -> BatchSpeed | None:
+    """Output tokens per second at its concurrency; without a figure of speculation there was none."""
+    running, speed = one.count("concurrency"), one.values.get("speed")
+    if not one.timed or not running or not speed:
+        return None
+    tokens, requests = one.count("input"), one.count("requests")
+    return BatchSpeed(
+        running=running,
+        context_tokens=round(tokens / requests) if tokens and requests else 0,
+        tok_s=speed if one.speculates else None,
+        plain_tok_s=None if one.speculates else speed,
+        source=(Cite(key, place),),
+    )
 
 
 def _of_json(document: Document) -> Iterator[tuple[str, Summary]]:
     whole = document.whole()
-    if whole is None or SAVED not in whole:
+    if whole is None or not any(name in whole for name in (SAVED, SPEED)):
         return
     try:
         held = json.loads(whole)
@@ -69,7 +95,10 @@ def _line(line: str) -> Any:
 
 
 def _saved(row: Mapping[str, Any]) -> Summary:
-    values = {field: value for name, field in _SAVED.items() if (value := number(row.get(name))) is not None}
+    names = {**_SAVED, **_TIMED}
+    values = {field: value for name, field in names.items() if (value := number(row.get(name))) is not None}
+    if number(row.get("accept_length")) is not None and "steps" not in values:
+        values["length"] = row["accept_length"]
     shares = row.get("spec_decode_per_position_acceptance_rates")
     listed = shares[: benchmark_text.MOST_POSITIONS] if isinstance(shares, list) else []
     positions = {at: share for at, value in enumerate(listed) if (share := number(value)) is not None}

@@ -29,10 +29,13 @@ _RUNNING = re.compile(
     r"(?:max )?(?:concurren(?:cy|t(?: req(?:uest)?s)?)|batch(?: ?size)?|bs|#? ?running(?:[ -]?req(?:uest)?s?)?|parallel(?: req(?:uest)?s?)?|users|clients|streams)"
 )
 _COLUMNS = (
-    ("commit_len", re.compile(r"(?:mean |avg\.? |average )?(?:accept(?:ance|ed)?|commit(?:ted)?)[ _]?len(?:gth)?(?: \(.*\))?|commit(?:ted)? mean|mean commit|τ|tau|tok(?:en)?s?(?: ?/ ?| per )(?:verify )?step")),
+    ("commit_len", re.compile(r"(?:mean |avg\.? |average )?(?:accept(?:ance|ed)?|commit(?:ted)?)[ _]?len(?:gth)?(?: \(.*\))?|commit(?:ted)? mean|mean commit|τ|tau|(?:mean |avg )?al|tok(?:en)?s?(?: ?/ ?| per )(?:verify )?step")),
     ("accept_rate", re.compile(r"(?:draft )?accept(?:ance)?[ _]?rate(?: ?\(?%?\)?)?")),
     ("tok_s", re.compile(r"(?:output |decode |gen(?:eration)? |speed |throughput )?\(?(?:tok(?:en)?s?(?:\s?/\s?| per | )s(?:ec(?:ond)?)?|tps|t/s)\)?")),
     ("step_ms", re.compile(r"(?:verify )?step(?: time| latency)? ?\(?ms\)?|ms(?: ?/ ?| per )step")),
+    ("tpot_ms", re.compile(r"(?:mean |median |avg )?(?:tpot|itl)(?: ?\(ms\))?")),
+    ("cached_tokens", re.compile(r"(?:prompt )?cached(?: prompt)?(?: tok(?:en)?s?)?|#cached-token")),
+    ("speedup", re.compile(r"speed[- ]?up(?: \(?x\)?)?(?: vs\.? \w+)?")),
     ("verify_steps", re.compile(r"(?:verify )?steps|n steps")),
     ("text", re.compile(r"text|prompt type|arm|task")),
     ("mode", re.compile(r"mode|config(?:uration)?|setup|variant|method|run|name|model|drafter|spec(?:ulation|ulative decoding)?")),
@@ -43,14 +46,10 @@ _AT_ONCE = {"commit_len", "accept_rate", "tok_s", "plain_tok_s"}
 """What makes a table of requests at once one of ours."""
 _DRAFTS = r"(?:spec\w*(?: decod\w*)?|draft\w*|eagle\S*|mtp|nextn|medusa|n-?gram|dflash\d?|ddtree)"
 _WITHOUT = rf"(?:without|w/o|no|non)[ -]?{_DRAFTS}\b.*|(?:baseline|vanilla|plain|autoregressive)\b.*|{_DRAFTS}[ :=]*off\b.*"
-_SPEED = re.compile(r"tok(?:en)?s?\s?/\s?s|t/s|\btps\b|tok s\b")
-_SPEEDS = (
-    ("plain_tok_s", re.compile(_WITHOUT)),
-    ("tok_s", re.compile(rf"(?:with|w/) ?{_DRAFTS}\b.*|{_DRAFTS}(?: on)?(?![\w ]* off)\b.*")),
-)  # fmt: skip
-"""Of a table that has tokens per second with speculation and without."""
-_PLAIN = re.compile(rf"(?:{_WITHOUT}|none|off|no|false|ar|-|–)")
-_ON = re.compile(rf".*{_DRAFTS}\b.*|on|yes|true")
+_SPEED = re.compile(r"\(?(?:tok(?:en)?s?\s?/\s?s(?:ec)?|t/s|\btps\b|\btok s\b)\)?")
+_PLAIN = re.compile(rf"(?:{_WITHOUT}|without|none|off|no|false|ar|base|-|–)")
+_ON = re.compile(rf"(?:with |w/ ?)?{_DRAFTS}\b.*|.*\b{_DRAFTS}|with|on|yes|true")
+"""What a column of speeds, or a row, is of: without speculation, and with it."""
 _THOUSANDS = re.compile(r"\(k\w*\)")
 
 
@@ -76,12 +75,16 @@ def recognise(document: Document, sample: str) -> Found | None:
 
 def _what(facts: Sequence[Fact]) -> str:
     told = []
-    for kind, word in ((CommitPoint, "measured point"), (BatchSpeed, "comparison of speeds")):
+    for kind, word in ((CommitPoint, "measured point"), (BatchSpeed, "speed of several requests at once")):
         if count := sum(isinstance(fact, kind) for fact in facts):
             told.append(
                 f"{count} {word}" if count == 1 else f"{count} {word.replace('comparison', 'comparisons')}s"
             )
-    return "a table of " + (" and ".join(told).replace("speedss", "speeds") or f"{len(facts)} stated figures")
+    return "a table of " + (" and ".join(told) or f"{len(facts)} stated figures")
+
+
+def _several(words: str) -> str:
+    return words.replace("speed ", "speeds ") if words.startswith("speed") else f"{words}s"
 
 
 def _known(head: Sequence[str]) -> bool:
@@ -102,7 +105,9 @@ def _field(heading: str) -> str:
     known = next((name for name, pattern in _COLUMNS if pattern.fullmatch(heading)), "")
     if known or not _SPEED.search(heading):
         return known
-    return next((name for name, pattern in _SPEEDS if pattern.fullmatch(heading)), "")
+    # `tok/s EAGLE3`, `EAGLE3 (tok/s)`: with the unit away it says what the speed is of.
+    of = _SPEED.sub(" ", heading).strip(" :-,()")
+    return "plain_tok_s" if _PLAIN.fullmatch(of) else "tok_s" if _ON.fullmatch(of) else ""
 
 
 def _rows(table: table_text.Table) -> list[_Row]:
@@ -119,6 +124,9 @@ def _rows(table: table_text.Table) -> list[_Row]:
             if (value := _value(name, heading.lower(), cell)) is not None
         }
         mode = str(told.pop("mode", "")).lower()
+        gain, speed = told.pop("speedup", None), told.get("tok_s")
+        if gain and speed and "plain_tok_s" not in told:
+            told["plain_tok_s"] = speed / gain
         if mode and (several or not split):
             told.setdefault("text", mode)
         if ("ctx_tokens" in told or "running" in told) and not _MEASURES.isdisjoint(told):
@@ -130,6 +138,8 @@ def _value(name: str, heading: str, cell: str) -> Any:
     """What a cell says; None where it says nothing that can be read."""
     if name in ("text", "mode"):
         return cell or None
+    if name == "cached_tokens":
+        return table_text.size(cell)
     if name == "ctx_tokens":
         return table_text.size(f"{cell}k" if _THOUSANDS.search(heading) and cell[-1:].isdigit() else cell)
     value = table_text.number(cell) if name else None
@@ -148,7 +158,7 @@ def _facts(key: str, rows: Sequence[_Row]) -> Iterator[Fact]:
         cites = tuple(Cite(cite.artefact, _line(cite.at, measured)) for cite in fact.source)
         yield replace(fact, source=cites)
     for row in alone:
-        if speed := row.fields.get("tok_s" if row.plain else "plain_tok_s"):
+        if speed := _without(row):
             yield PlainSpeed(
                 context_tokens=row.fields["ctx_tokens"], tok_s=speed, source=(Cite(key, f"line {row.line}"),)
             )
@@ -156,10 +166,8 @@ def _facts(key: str, rows: Sequence[_Row]) -> Iterator[Fact]:
 
 
 def _at_once(key: str, rows: Sequence[_Row]) -> Iterator[Fact]:
-    plain = {}
-    for row in rows:
-        if speed := row.fields.get("tok_s" if row.plain else "plain_tok_s"):
-            plain[_place(row)] = (speed, Cite(key, f"line {row.line}"))
+    plain = {_place(row): row for row in rows if _without(row)}
+    paired = set()
     for row in rows:
         if row.plain:
             continue
@@ -177,16 +185,35 @@ def _at_once(key: str, rows: Sequence[_Row]) -> Iterator[Fact]:
                 run=f"{key} line {row.line}",
                 source=(cite,),
             )
-        speed, (without, other) = row.fields.get("tok_s"), plain.get(_place(row), (None, cite))
-        if speed and without and "running" in row.fields:
-            yield BatchSpeed(
-                running=row.fields["running"],
-                context_tokens=row.fields.get("ctx_tokens", 0),
-                tok_s=speed,
-                plain_tok_s=without,
-                text=text,
-                source=tuple(dict.fromkeys((cite, other))),
+        other = plain.get(_place(row))
+        if row.fields.get("tok_s") and "running" in row.fields:
+            paired.add(_place(row))
+            cites = (
+                (cite,) if other is None else tuple(dict.fromkeys((cite, Cite(key, f"line {other.line}"))))
             )
+            yield _speeds(row, row.fields["tok_s"], None if other is None else _without(other), text, cites)
+    for place, row in plain.items():
+        if place not in paired and "running" in row.fields:
+            yield _speeds(row, None, _without(row), "", (Cite(key, f"line {row.line}"),))
+
+
+def _without(row: _Row) -> float | None:
+    """The speed without speculation that a row states."""
+    value = row.fields.get("tok_s" if row.plain else "plain_tok_s")
+    return float(value) if value else None
+
+
+def _speeds(
+    row: _Row, speed: float | None, plain: float | None, text: str, cites: tuple[Cite, ...]
+) -> BatchSpeed:
+    return BatchSpeed(
+        running=row.fields["running"],
+        context_tokens=row.fields.get("ctx_tokens", 0),
+        tok_s=speed,
+        plain_tok_s=plain,
+        text=text,
+        source=cites,
+    )
 
 
 def _place(row: _Row) -> tuple[int | None, int | None]:

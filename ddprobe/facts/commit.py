@@ -325,11 +325,12 @@ class PlainSpeed(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSpeed(Fact):
-    """Tokens per second with speculation and without, with so many requests at once. Of one request or of all, in both alike."""
+    """Tokens per second with so many requests at once, with speculation and without. Of one request or of all, in both alike."""
 
     running: int
-    tok_s: float
-    plain_tok_s: float
+    tok_s: float | None = None
+    plain_tok_s: float | None = None
+    """None: measured elsewhere, or not at all."""
     context_tokens: int = 0
     """0: nobody says."""
     text: str = ""

@@ -41,7 +41,11 @@ _NAMES = {
     "n_predict": "emitted",
     "n_draft": "width",
     "total generated tokens": "tokens",
+    "total input tokens": "input",
     "successful requests": "requests",
+    "max request concurrency": "concurrency",
+    "maximum request concurrency": "concurrency",
+    "output token throughput (tok/s)": "speed",
 }
 _FAR = 60
 """Lines after which what follows is another summary's."""
@@ -55,7 +59,8 @@ class Summary:
     line: int
     tool: str = ""
     values: dict[str, float] = field(default_factory=dict)
-    """`length`, `steps`, `drafted`, `accepted`, `emitted`, `width`; of a whole benchmark `tokens` and `requests`."""
+    """`length`, `steps`, `drafted`, `accepted`, `emitted`, `width`; of a whole benchmark `tokens`, `input`, `requests`,
+    `concurrency` and `speed`."""
     positions: dict[int, float] = field(default_factory=dict)
 
     def count(self, name: str) -> int | None:
@@ -63,8 +68,20 @@ class Summary:
         return int(value) if value is not None and value == int(value) else None
 
     @property
+    def speculates(self) -> bool:
+        """Whether it has a figure of speculation, which these benchmarks print where there is any."""
+        return not {"length", "steps", "drafted", "accepted"}.isdisjoint(self.values)
+
+    @property
+    def timed(self) -> bool:
+        """Whether it says how fast so many requests at once were."""
+        return self.tool == "bench serve" and {"concurrency", "speed"} <= self.values.keys()
+
+    @property
     def says(self) -> bool:
         """Whether it says enough to be a benchmark's, and not a sentence with a number."""
+        if self.timed:
+            return True
         counted = {"steps", "drafted", "accepted"} <= self.values.keys()
         return counted or (
             bool(self.tool) and ("length" in self.values or {"drafted", "accepted"} <= self.values.keys())

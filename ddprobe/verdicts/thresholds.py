@@ -79,6 +79,8 @@ BESIDE = 0.5
 """Another text below this part of repeated text's mean is hard beside it (1.94 against 7.6; 4.75 against 15.4)."""
 NARROW = 1.25
 """An edge between two lengths that lie no farther apart than that is placed well enough to name what lies in it."""
+SAME_PROMPTS = 0.05
+"""Benchmarks whose prompts are on average this near each other in length sent the same ones, or as good as that."""
 LINES_OF_NOTHING = 16
 """Lines of a log, each of tens of steps, in which nothing is right: more than a short request's end."""
 NOTHING_RIGHT = 1.05
