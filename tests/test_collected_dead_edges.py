@@ -110,12 +110,12 @@ def test_what_a_dead_drafter_costs_is_what_a_sound_one_would_commit() -> None:
     [
         pytest.param((figure(1.05),), True, id="one step in twenty"),
         pytest.param((figure(1.06),), False, id="more than that"),
-        pytest.param((figure(1.0, 64),), True, id="64 steps"),
-        pytest.param((figure(1.0, 63),), False, id="63 steps"),
-        pytest.param((figure(1.0, 32), figure(1.0, 32)), True, id="64 steps in two windows"),
+        pytest.param((figure(1.0, 32),), True, id="32 steps"),
+        pytest.param((figure(1.0, 31),), False, id="31 steps"),
+        pytest.param((figure(1.0, 16), figure(1.0, 16)), True, id="32 steps in two windows"),
         pytest.param((figure(1.0, None),), False, id="nobody says how many"),
-        pytest.param((figure(1.0, 63), figure(1.0, None)), False, id="63 and nobody says how many"),
-        pytest.param((figure(1.0, 64), figure(1.0, None)), True, id="64 and nobody says how many"),
+        pytest.param((figure(1.0, 31), figure(1.0, None)), False, id="31 and nobody says how many"),
+        pytest.param((figure(1.0, 32), figure(1.0, None)), True, id="32 and nobody says how many"),
         pytest.param((figure(1.1), DecodeSeries(engine="sglang", lines=4)), False, id="and a log that states nothing"),
         pytest.param((figure(1.0), figure(3.0)), False, id="another window does better"),
         pytest.param((log(*bins(1.0, lines=2)),), True, id="two lines"),
@@ -125,6 +125,13 @@ def test_what_a_dead_drafter_costs_is_what_a_sound_one_would_commit() -> None:
 )  # fmt: skip
 def test_nothing_right_in_logs_and_counters(facts: tuple[Fact, ...], found: bool) -> None:
     assert (DEAD in names(*facts)) is found
+
+
+@pytest.mark.parametrize(("steps", "confidence"), [(63, "low"), (64, "medium")])
+def test_few_steps_are_said_with_low_confidence(steps: int, confidence: str) -> None:
+    found = verdict(DEAD, figure(1.0, steps))
+    assert found.confidence == confidence
+    assert ("64 verify steps: here are 63" in found.missing) is (steps == 63)
 
 
 def jumping(mean: float, best: float) -> Any:

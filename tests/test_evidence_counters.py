@@ -229,6 +229,28 @@ def stated(text: str) -> list[tuple[str, float]]:
             [("accept rate", 0.7), ("accept rate", 0.16)],
         ),
         ("The mean acceptance length is 2.65 on our set of prompts.", [("accept length", 2.65)]),
+        (
+            "Our server: accept len 6.4 on short prompts, 1.0 on anything past 40960 tokens, both with the same text.",
+            [("accept length", 6.4), ("accept length", 1.0)],
+        ),
+        (
+            "The accept length drops from 3.42 to 1.05 past 32k.",
+            [("accept length", 3.42), ("accept length", 1.05)],
+        ),
+        (
+            "The accept length was 3.4 before, and now 1.0 with the new build.",
+            [("accept length", 3.4), ("accept length", 1.0)],
+        ),
+        (
+            "The accept length is 3.4 with temperature 0.7 and top_p 0.95 everywhere.",
+            [("accept length", 3.4)],
+        ),
+        ("The accept length is 3.4 on sglang 0.5.12 and torch 2.9 here.", [("accept length", 3.4)]),
+        (
+            "The accept length is 3.4 and the model gives 61.5 tok/s to us.",
+            [("throughput", 61.5), ("accept length", 3.4)],
+        ),
+        ("The accept length is 3.4, then 12.5 ms for each step of it.", [("accept length", 3.4)]),
         ("We only ever see 1.0 tokens per step at long context.", [("commit length", 1.0)]),
         ("The server has 8 GPUs, 188 SMs and version 0.5.23 of SGLang.", []),
         ("Nothing here has a number in it at all.", []),

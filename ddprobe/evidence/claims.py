@@ -45,10 +45,17 @@ _SERIES = re.compile(
 """`7.88/7.00/7.88 at 1k/16k/64k`: as many lengths as figures."""
 _RATIO = re.compile(r"rate|ratio|speed|tok|ms\b|second", re.IGNORECASE)
 _LENGTH = re.compile(
-    r"(?<!avg_)(?:accept(?:ance|ed)?|commit)[ _]len(?:gth)?\s*(?:of|is|was|=|:|at|near|about|stays at)?\s*"
-    + _RANGE,
+    r"(?<!avg_)(?:accept(?:ance|ed)?|commit)[ _]len(?:gth)?\s*"
+    r"(?:of|is|was|=|:|at|near|about|stays at|(?:drops|falls|fell|went|goes)(?: down)? from)?\s*" + _RANGE,
     re.IGNORECASE,
 )
+_ANOTHER_LENGTH = re.compile(
+    r"(?:\s|,|;|→|->|\(|\)|\b(?:on|for|at|with|in|and|but|only|just|to|from|vs\.?|versus|past|beyond|above|below|than|after|before|"
+    r"short|long|longer|shorter|repeated|prompts?|contexts?|text|tokens?|prose|code|everywhere|else|the|a|it|is|was|drops?|falls?|fell|"
+    r"down|then|now|old|new|build|anything|\d{1,4}(?:\.\d)?[kK])\b)+?(\d{1,2}\.\d{1,3})(?![\w.%]|\s*(?:tok|t/s|ms|s\b|x\b|GB|k\b))",
+    re.IGNORECASE,
+)
+"""A further length in the same words: `accept len 6.4 on short prompts, 1.0 on anything past 40k`."""
 _ABOUT_RATE = re.compile(r"accept(?:ance|ed)?[ _-]?(?:rate|ratio)|acceptance(?![ _]len)", re.IGNORECASE)
 _SHARE = re.compile(r"(?<![\w.])(0?\.\d{1,4}|[01]\.\d{1,4}|\d{1,3}(?:\.\d{1,2})?\s?%)(?![\w])")
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,2})?)\s?(?:-|–|to)\s?(\d{1,3}(?:\.\d{1,2})?)\s?%")
@@ -96,6 +103,8 @@ def _claims(sentence: str, cite: Cite) -> Iterator[Claim]:
                 yield _claim(what, value, cite, _place(sentence, found.end()))
             if what == "throughput":
                 yield from _others(sentence, found.end(), cite)
+            if what == "accept length":
+                yield from _lengths(sentence, found.end(), cite)
     if _ABOUT_RATE.search(sentence):
         for value in _rates(sentence):
             yield _claim("accept rate", value, cite)
@@ -113,6 +122,12 @@ def _others(sentence: str, at: int, cite: Cite) -> Iterator[Claim]:
     while place and (found := _ALSO.match(sentence, place.end())):
         yield _claim("throughput", float(found[1]), cite, f"at {found[2]}")
         place = _PLACE.match(sentence, found.end(1))
+
+
+def _lengths(sentence: str, at: int, cite: Cite) -> Iterator[Claim]:
+    while (found := _ANOTHER_LENGTH.match(sentence, at)) and float(found[1]) >= 1:
+        yield _claim("accept length", float(found[1]), cite, _place(sentence, found.end(1)))
+        at = found.end(1)
 
 
 def _series(sentence: str, cite: Cite) -> Iterator[Claim]:

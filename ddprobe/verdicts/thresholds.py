@@ -81,6 +81,9 @@ NARROW = 1.25
 """An edge between two lengths that lie no farther apart than that is placed well enough to name what lies in it."""
 SAME_PROMPTS = 0.05
 """Benchmarks whose prompts are on average this near each other in length sent the same ones, or as good as that."""
+FEWEST_STEPS = 32
+"""Verify steps of others from which "nothing right" is said at all: of drafts that are right once in ten steps, so many miss
+in 3 cases of 100."""
 LINES_OF_NOTHING = 16
 """Lines of a log, each of tens of steps, in which nothing is right: more than a short request's end."""
 NOTHING_RIGHT = 1.05

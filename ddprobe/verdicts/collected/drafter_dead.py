@@ -134,13 +134,15 @@ def _by_logs(case: Case) -> Ruling | None:
 
 
 def _enough(case: Case, every: tuple[Acceptance, ...]) -> bool:
-    return _steps(every) >= thresholds.MIN_STEPS or _lines(case) >= thresholds.LOG_LINES
+    return _steps(every) >= thresholds.FEWEST_STEPS or _lines(case) >= thresholds.LOG_LINES
 
 
 def _few(case: Case, every: tuple[Acceptance, ...]) -> tuple[str, ...]:
     lines = _lines(case)
     if _steps(every) >= thresholds.MIN_STEPS or lines >= thresholds.FEW:
         return ()
+    if not lines:
+        return (f"{thresholds.MIN_STEPS} verify steps: here are {_steps(every)}",)
     return (f"more of the log: {words.count(lines, 'decode line')} of {thresholds.FEW} at least",)
 
 
