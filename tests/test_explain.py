@@ -47,6 +47,14 @@ def test_a_lint_says_condition_advice_and_source(capsys: pytest.CaptureFixture[s
     } in page["says"]
 
 
+@pytest.mark.parametrize(("id", "gaps"), [("SA16", True), ("DC16", False)])
+def test_gaps_in_a_page_are_explained(id: str, gaps: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["explain", id]) == 0
+    out = capsys.readouterr().out
+    assert ("… stands for what is found." in out) is gaps
+    assert ("…" in out.replace("… stands for", "")) is gaps
+
+
 def test_an_outcome_that_depends_is_said_as_both() -> None:
     (page,) = explanations.pages("DC48")
     assert [said["outcome"] for said in page["says"]] == ["warn or info"]

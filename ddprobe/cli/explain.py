@@ -31,6 +31,7 @@ def explain(
 
     Example: ddprobe explain DC20
     """
+    from ddprobe.blocks import Paragraph
     from ddprobe.cli import explanations
 
     id = id.strip() if id is not None else None
@@ -50,5 +51,8 @@ def explain(
     if options.json:
         screen.dump({"schema": "ddprobe-explanation/1", "pages": list(pages)})
     else:
-        screen.draw([block for page in pages for block in explanations.blocks(page)], options)
+        shown = [block for page in pages for block in explanations.blocks(page)]
+        if "…" in repr(shown):
+            shown.append(Paragraph("… stands for what is found.", "dim"))
+        screen.draw(shown, options)
     return 0

@@ -53,9 +53,9 @@ FROM_CACHE = 0.1
 # --- simulated acceptance ---------------------------------------------------------------------------------
 
 SAME_REQUESTS = 3
+"""Requests of unknown text that must give the same histogram before it is taken for forged."""
 FAR_APART = 4.0
-"""Requests of unknown text that must give the same histogram before it is forged, and how many times longer one of their
-prompts is than another."""
+"""How many times longer one of their prompts must be than another: texts so far apart are no copies of each other."""
 SAME_SHARES = 0.1
 """Two histograms of two neighbouring bins that differ by less are the same rule, not two texts."""
 
