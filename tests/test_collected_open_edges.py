@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ddprobe.facts import LogEvent
 from ddprobe.model import Fact
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import figures
@@ -249,3 +250,25 @@ def test_how_a_number_is_told() -> None:
     unsized = point("repeat", 1024, 7.9, steps=0, ceiling=None)
     assert figures.number(unsized, None) == "7.90 (nobody says of how many steps)"
     assert figures.number(unsized, 4) == "7.90 of 4 (nobody says of how many steps)"
+
+
+@pytest.mark.parametrize(
+    ("id", "facts", "raises"),
+    [
+        ("DC02", (), True),
+        ("SA00", (), True),
+        ("DC35", (), False),
+        ("DC02", (figure(2.4),), False),
+        ("DC02", (point("prose", 1024, 3.0),), False),
+        ("DC02", (LogEvent(kind="ready", text="up", line=1),), False),
+    ],
+    ids=["raises", "no drafter", "does not raise", "it committed", "it was measured", "it came up"],
+)
+def test_a_server_that_will_not_start_is_not_to_be_probed(
+    id: str, facts: tuple[Fact, ...], raises: bool
+) -> None:
+    (found,) = judged(SPECULATES, *facts, findings=(fail(id),))
+    assert found.name == "inconclusive"
+    assert (f"by {id} this server raises at its start" in found.reasons[0]) is raises
+    assert found.next[-1].startswith("then start it") is raises
+    assert any("commit-probe" in text for text in found.next) is not raises

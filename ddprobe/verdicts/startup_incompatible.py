@@ -13,7 +13,7 @@ from ddprobe.verdicts.ruling import Ruling
 
 RAISES = (
     "DC02", "DC05", "DC06", "DC07", "DC08", "DC09", "DC12", "DC22", "DC23", "DC25", "DC30", "DC40", "DC41", "DC42", "DC43", "SA05",
-    "SA06", "SA10", "SA12",
+    "SA00", "SA06", "SA10", "SA12",
 )  # fmt: skip
 """Lints whose faults make a server raise while it starts."""
 _SPECULATIVE = re.compile(

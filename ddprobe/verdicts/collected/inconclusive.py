@@ -9,11 +9,14 @@ from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import causes, figures, stated
 from ddprobe.verdicts.collected.figures import mean
 from ddprobe.verdicts.ruling import Ruling
+from ddprobe.verdicts.startup_incompatible import RAISES
 
 UNMEASURED = "no_measurement"
 """The kind where nothing is told of what a step commits."""
 MOST_ADVICE = 4
 LADDER = "ddprobe commit-probe --arms repeat,far-copy,prose --contexts 1k,16k,64k,128k"
+
+_START = "then start it and run ddprobe analyse on its log: it says whether the server comes up"
 
 
 def judge(case: Case) -> Ruling:
@@ -26,6 +29,12 @@ def judge(case: Case) -> Ruling:
         reasons = ["nothing here says how many tokens a step commits"]
     every = causes.failed(case)
     reasons += [text for text in (*causes.named(every), *stated.told(case)) if text not in reasons]
+    raises = _raises(case)
+    if raises:
+        ids = words.listed([finding.id for finding in raises])
+        reasons.insert(
+            0, f"by {ids} this server raises at its start, and nothing here shows that it ever served"
+        )
     facts: list[Fact] = [*case.every(CommitPoint), *figures.figures(case), *case.logs, *case.configs]
     return Ruling(
         Verdict(
@@ -36,9 +45,18 @@ def judge(case: Case) -> Ruling:
             cites=words.cites(*facts) + causes.cites(every),
             ruled_out=_alive(case),
             missing=tuple(dict.fromkeys([*missing, *_absent(case)]))[:8],
-            next=(*causes.advice(every)[:MOST_ADVICE], LADDER),
+            next=(*causes.advice(every)[:MOST_ADVICE], _START if raises else LADDER),
         )
     )
+
+
+def _raises(case: Case) -> tuple[Finding, ...]:
+    """Errors that a server does not come up with; none where anything shows that it did."""
+    if case.every(CommitPoint) or case.logs or figures.figures(case) or case.every(CommitRequest):
+        return ()
+    if any(event.kind == "ready" for event in case.events):
+        return ()
+    return tuple(finding for finding in causes.failed(case) if finding.id in RAISES)
 
 
 def _sure(case: Case, wrong: tuple[Finding, ...]) -> str:
