@@ -84,6 +84,54 @@ def test_few_steps_are_less_sure(steps: int, confidence: str) -> None:
     assert verdict(BUG, *EASY, *far(6.9, 2.0, 1.9, steps=steps)).confidence == confidence
 
 
+def test_without_repeated_text_it_is_told_all_the_same() -> None:
+    found = verdict(BUG, *far(6.9, 2.0, 1.9))
+    assert found.kind == "far_kv"
+    assert len(found.reasons) == 2
+
+
+@pytest.mark.parametrize(
+    ("easy", "found"),
+    [((7.9, 7.9, 7.8), True), ((4.4, 4.4, 4.4), False), ((7.9, 7.9, 7.0), False)],
+    ids=["works and is level", "level and weak", "works and falls a little"],
+)
+def test_repeated_text_must_hold_for_distance_to_be_why(easy: tuple[float, ...], found: bool) -> None:
+    kinds = [verdict.kind for verdict in judged(*repeat(*easy), *far(6.9, 2.0, 1.9))]
+    assert ("far_kv" in kinds) is found
+
+
+@pytest.mark.parametrize(
+    ("first", "ceiling", "lost"),
+    [
+        # Half of the drafts of 8: 1 + 0.5 × 7.
+        (4.5, 8, True),
+        (4.49, 8, False),
+        # Where nobody knows how many are drafted, more than 1.5 is alive.
+        (1.51, None, True),
+        (1.5, None, False),
+    ],
+)
+def test_the_far_copy_must_be_alive_where_it_is_near(first: float, ceiling: int | None, lost: bool) -> None:
+    points = (point("far-copy", 1024, first, ceiling=ceiling), point("far-copy", 65536, 1.1, ceiling=ceiling))
+    assert (BUG in names(*points)) is lost
+
+
+def test_which_near_copy_is_held_against_it() -> None:
+    """The near copy of another length is none, and then the far copy's own beginning is."""
+    other = (point("far-copy near", 16384, 6.5),)
+    found = verdict(BUG, *EASY, *far(6.9, 6.9, 1.9), *other)
+    assert found.reasons[0].startswith("far-copy commits 6.90 of 8 (100 steps) at 1k and 1.90")
+    assert "the near copy at the same length (arm far-copy near)" in found.missing
+    beside = verdict(BUG, *EASY, *far(6.9, 6.9, 1.9), *far(6.9, 6.9, 6.5, near=True), MIXED)
+    assert beside.missing == ()
+
+
+@pytest.mark.parametrize(("commits", "holds"), [((6.9,), False), ((6.9, 6.8), True), ((6.9, 6.0), False)])
+def test_a_far_copy_holds_at_two_lengths_at_least(commits: tuple[float, ...], holds: bool) -> None:
+    healthy = verdict("healthy", *EASY, *far(*commits))
+    assert any("is seen" in reason for reason in healthy.reasons) is holds
+
+
 # --- where it holds ----------------------------------------------------------------------------------------
 
 

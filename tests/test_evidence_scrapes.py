@@ -68,3 +68,33 @@ def test_two_scrapes_that_may_be_of_two_servers(one: str, other: str) -> None:
 
 def test_the_same_scrape_twice_is_one_server_s_lifetime() -> None:
     assert {window for _, _, window in figures(scrape(1000, 2500), scrape(1000, 2500))} == {"lifetime"}
+
+
+@pytest.mark.parametrize(("accepted", "same"), [(100, True), (99, False)])
+def test_how_large_a_count_that_stands_still_must_be(accepted: int, same: bool) -> None:
+    found = figures(scrape(1000, accepted), scrape(2000, accepted))
+    assert (len(found) == 1) is same
+
+
+def test_two_servers_of_two_scrapes_each() -> None:
+    first = (scrape(1000, 2500, created="1"), scrape(2000, 2500, created="1"))
+    second = (scrape(100, 200, created="2"), scrape(300, 600, created="2"))
+    assert sorted(figures(*first, *second), key=str) == sorted(
+        [(1.0, 1000, "between two scrapes"), (3.0, 200, "between two scrapes")], key=str
+    )
+
+
+def test_a_series_that_came_up_between_is_no_other_server() -> None:
+    later = scrape(2000, 2500) + 'vllm:prompt_tokens_total{engine="0"} 7.0\n'
+    assert figures(scrape(1000, 2500), later) == BETWEEN
+
+
+def test_a_series_that_is_gone_is_of_another_server() -> None:
+    before = scrape(1000, 2500) + 'vllm:prompt_tokens_total{engine="1"} 7.0\n'
+    assert len(figures(before, scrape(2000, 2500))) == 2
+
+
+def test_counts_without_a_suffix_count() -> None:
+    """Older clients add none."""
+    before, after = (scrape(n, 2500).replace("_total{", "{") for n in (1000, 2000))
+    assert figures(before, after) == BETWEEN

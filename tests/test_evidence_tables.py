@@ -299,3 +299,44 @@ def test_two_benchmarks_with_speculation_and_without(texts: tuple[str, ...], pla
 )
 def test_benchmarks_that_do_not_compare(texts: tuple[str, ...]) -> None:
     assert verdict_of(*texts).name != "spec_net_loss"
+
+
+def at_once(*rows: tuple[int, float, float]) -> Verdict:
+    return verdict(
+        "concurrency,baseline tok/s,EAGLE3 tok/s\n"
+        + "".join(f"{n},{plain},{speed}\n" for n, plain, speed in rows)
+    )
+
+
+@pytest.mark.parametrize(("speed", "lost"), [(90.0, False), (89.9, True)])
+def test_a_tenth_slower_is_no_loss(speed: float, lost: bool) -> None:
+    assert (at_once((8, 100.0, speed)).name == "spec_net_loss") is lost
+
+
+@pytest.mark.parametrize(
+    ("rows", "reasons"),
+    [
+        (((1, 100, 200), (8, 100, 50)), ["8 requests", "with 1 at once it is 2 times faster"]),
+        (((8, 100, 50), (64, 100, 80)), ["8 requests"]),
+        (((8, 100, 80), (64, 100, 50)), ["64 requests", "it loses from 8 at once on"]),
+        (((1, 100, 100), (8, 100, 50)), ["8 requests"]),
+        (((8, 100, 50), (64, 100, 300)), ["8 requests"]),
+        (((1, 100, 120), (2, 100, 200), (8, 100, 50)), ["8 requests", "with 2 at once it is 2 times faster"]),
+        (((1, 100, 80), (2, 100, 200), (8, 100, 50)), ["8 requests", "with 2 at once it is 2 times faster"]),
+    ],
+    ids=["wins before", "worst first", "from where on", "no win is a tie", "a win behind it is none", "the best of wins", "an earlier loss apart"],
+)  # fmt: skip
+def test_what_is_told_of_a_loss(rows: tuple[tuple[int, float, float], ...], reasons: list[str]) -> None:
+    lost = at_once(*rows)
+    assert lost.name == "spec_net_loss"
+    assert len(lost.reasons) == len(reasons)
+    assert all(told.startswith(begin) for told, begin in zip(lost.reasons, reasons, strict=True))
+    assert lost.cites[0].at == f"line {2 + [plain / speed for _, plain, speed in rows].index(2.0)}"
+    assert len(lost.cites) == len(rows)
+
+
+def test_a_point_measured_again_is_no_second_speed() -> None:
+    lost = verdict("context;tok/s;tok/s baseline\n1k;210;100\n128k;61;100\n")
+    assert lost.reasons == (
+        "text at 128k gives 61 tok/s with speculation, and 100 without: 1.6 times slower",
+    )

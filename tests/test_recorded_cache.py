@@ -87,3 +87,68 @@ def test_older_records_alone_say_what_a_step_commits() -> None:
     verdict, _ = judged(text(record(0, 50)))
     assert verdict.reasons == ("the requests' own count states 5.12 tokens per step (1 request, 50 steps)",)
     assert "the context length of each number" not in verdict.missing
+
+
+@pytest.mark.parametrize(
+    ("cold", "cached", "checked"),
+    [(800, 7200, True), (801, 7200, False), (800, 7199, False)],
+    ids=["a tenth and nine tenths", "more than a tenth", "less than nine tenths"],
+)
+def test_how_much_of_a_prompt_makes_it_cold_or_cached(cold: int, cached: int, checked: bool) -> None:
+    _, check = judged(text(record(cold, 50), record(cached, 250)))
+    assert (check is not None) is checked
+
+
+@pytest.mark.parametrize(
+    ("tokens", "agrees"),
+    [
+        # Cold: 401 tokens in 100 steps are 4.00; 85 % of 3.00 beyond the first are 2.55, half of them 1.5.
+        (356, True), (355, None), (251, None), (250, False),
+    ],
+)  # fmt: skip
+def test_what_the_cache_leaves(tokens: int, agrees: bool | None) -> None:
+    _, check = judged(text(record(0, 100, 401), record(7999, 100, tokens)))
+    assert (check.agrees if check is not None else None) is agrees
+
+
+@pytest.mark.parametrize(("steps", "checked"), [(16, True), (15, False)])
+def test_how_many_steps_it_takes(steps: int, checked: bool) -> None:
+    _, check = judged(text(record(0, steps, 1 + 5 * steps), record(7999, 250)))
+    assert (check is not None) is checked
+
+
+def test_of_several_lengths_the_one_that_loses_is_told() -> None:
+    kept = (record(0, 50, prompt=4000), record(3999, 50, prompt=4000))
+    lost = (record(0, 50), record(7999, 250))
+    for records in ((*kept, *lost), (*lost, *kept)):
+        verdict, check = judged(text(*records))
+        assert check is not None
+        assert (check.context_tokens, check.agrees) == (8000, False)
+        assert verdict.name == "cache_state_bug"
+        # Only those requests are its evidence.
+        assert "took 7999 tokens" in verdict.reasons[1]
+
+
+def test_a_check_that_is_there_already_is_the_one() -> None:
+    rows = [
+        {"text": "repeat", "ctx_tokens": 1024, "commit_len": 6.0, "verify_steps": 90, "cached_tokens": cached}
+        for cached in (0, 1000)
+    ]
+    told = text(record(0, 50), record(7999, 250)) + json.dumps({"points": rows}) + "\n"
+    verdict, check = judged(told)
+    assert check is not None
+    assert (check.context_tokens, check.agrees) == (1024, True)
+    assert verdict.name != "cache_state_bug"
+
+
+def test_a_record_without_a_prompt_is_left_alone() -> None:
+    bare = {
+        "meta_info": {
+            "completion_tokens": 257,
+            "spec_verify_ct": 50,
+            "spec_accept_length": 5.12,
+            "cached_tokens": 0,
+        }
+    }
+    _, check = judged(text(bare, record(7999, 250)))
+    assert check is None

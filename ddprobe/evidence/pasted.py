@@ -288,7 +288,8 @@ def _decoded(decoder: json.JSONDecoder, text: str, start: int, least: int) -> in
 
 
 def _entries(found: Any) -> int:
-    """How many there are, those of what an object holds counted too: `{"meta_info": {…}}` is no less than what it holds."""
+    """How many there are, those of objects within it counted too: `{"meta_info": {…}}` is no less than what it holds."""
     if not isinstance(found, dict):
         return len(found) if isinstance(found, list) else 0
-    return len(found) + sum(len(inner) for inner in found.values() if isinstance(inner, dict))
+    within = [each for inner in found.values() for each in (inner if isinstance(inner, list) else [inner])]
+    return len(found) + sum(len(inner) for inner in within if isinstance(inner, dict))
