@@ -321,10 +321,11 @@ def test_a_tenth_slower_is_no_loss(speed: float, lost: bool) -> None:
         (((8, 100, 80), (64, 100, 50)), ["64 requests", "it loses from 8 at once on"]),
         (((1, 100, 100), (8, 100, 50)), ["8 requests"]),
         (((8, 100, 50), (64, 100, 300)), ["8 requests"]),
+        (((4, 100, 80), (8, 100, 50)), ["8 requests", "it loses from 4 at once on"]),
         (((1, 100, 120), (2, 100, 200), (8, 100, 50)), ["8 requests", "with 2 at once it is 2 times faster"]),
         (((1, 100, 80), (2, 100, 200), (8, 100, 50)), ["8 requests", "with 2 at once it is 2 times faster"]),
     ],
-    ids=["wins before", "worst first", "from where on", "no win is a tie", "a win behind it is none", "the best of wins", "an earlier loss apart"],
+    ids=["wins before", "worst first", "from where on", "no win is a tie", "a win behind it is none", "from the first on", "the best of wins", "an earlier loss apart"],
 )  # fmt: skip
 def test_what_is_told_of_a_loss(rows: tuple[tuple[int, float, float], ...], reasons: list[str]) -> None:
     lost = at_once(*rows)

@@ -27,11 +27,11 @@ FEWEST = 16
 def told(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """The facts, with a check for the first length at which the cache takes something, or of what it leaves alone."""
     alone = [f for f in facts if isinstance(f, CommitRequest) and f.origin != "points" and f.prompt_tokens]
-    lengths = dict.fromkeys(request.prompt_tokens for request in alone)
+    lengths = dict.fromkeys(request.prompt_tokens for request in alone if request.prompt_tokens)
     checks = [
         (check, {id(request) for request in mine})
         for length in lengths
-        if (check := _check(mine := [r for r in alone if r.prompt_tokens == length])) is not None
+        if (check := _check(length, mine := [r for r in alone if r.prompt_tokens == length])) is not None
     ]
     if not checks or any(isinstance(fact, CommitCheck) for fact in facts):
         return tuple(facts)
@@ -51,26 +51,25 @@ def _kind(request: CommitRequest) -> str:
     return "cold" if share <= COLD else "cached" if share >= CACHED else ""
 
 
-def _check(mine: Sequence[CommitRequest]) -> CommitCheck | None:
+def _check(length: int, mine: Sequence[CommitRequest]) -> CommitCheck | None:
     figures = []
     for kind in ("cold", "cached"):
         figure = next(iter(pooled.together([r for r in mine if _kind(r) == kind])), None)
-        if figure is None or figure.commit is None or (figure.steps or 0) < FEWEST:
+        if figure is None or figure.commit is None or figure.steps is None or figure.steps < FEWEST:
             return None
-        figures.append((figure, figure.commit))
-    (cold, first), (cached, second) = figures
+        figures.append((figure, figure.commit, figure.steps))
+    (cold, first, one), (cached, second, other) = figures
     kept = second - 1 >= KEPT * (first - 1)
     if not kept and second - 1 >= LOST * (first - 1):
         return None
-    length = mine[0].prompt_tokens
     return CommitCheck(
         name="cold-cached",
         agrees=kept,
         text=f"requests of {length} prompt tokens commit {_said(cold)} computed and {_said(cached)} from the cache",
-        context_tokens=length or 0,
+        context_tokens=length,
         first=first,
         second=second,
-        steps=(cold.steps or 0) + (cached.steps or 0),
+        steps=one + other,
         source=(*cold.source, *cached.source),
     )
 
