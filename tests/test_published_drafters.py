@@ -73,7 +73,25 @@ def test_a_folder_of_the_hubs_cache_tells_the_name(name: str, taps: list[int]) -
 
 @pytest.mark.parametrize(
     "reference",
-    ["z-lab/Qwen3-8B-DFlash2", "z-lab/Kimi-K2.7-DFlash", "z-lab/Qwen3.8-27B-DFlash", "Qwen/Qwen3-8B", ""],
+    ["z-lab/Qwen3-8B-DFlash2", "z-lab/Kimi-K2.7-DFlash", "z-lab/Qwen3.8-27B-DFlash", "Qwen/Qwen3-8B"],
 )
 def test_of_another_drafter_nothing_is_claimed(reference: str) -> None:
     assert "no published ids are known" in judged(reference, QWEN3)["DC04"].summary
+
+
+@pytest.mark.parametrize(
+    ("served_as", "known"),
+    [
+        ("z-lab/Qwen3-8B-DFlash-b16", True),
+        ("/cache/models--z-lab--Qwen3-8B-DFlash-b16/snapshots/0a", True),
+        ("/models/draft", False),
+        ("Qwen/Qwen3-8B", False),
+    ],
+)
+def test_without_a_name_of_its_own_it_is_what_the_server_was_given(served_as: str, known: bool) -> None:
+    beside = {"reference": "", "path": "a.json", "special_token_ids": None}
+    arguments = {"speculative_draft_model_path": served_as}
+    found = by_id(
+        lints.judge(facts_of({"drafter": QWEN3, "target": {}, "beside": beside, "arguments": arguments}))
+    )
+    assert ("no published ids are known" not in found["DC04"].summary) is known

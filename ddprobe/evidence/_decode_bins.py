@@ -32,8 +32,9 @@ MOST_BINS = 64
 
 Place = tuple[int, int]
 """Bits of the tokens per request, bits of the running requests; 0 where that is not known."""
-Key = tuple[int, int, int]
-"""Era and place."""
+Key = tuple[int, int, int, int]
+"""Era, place, and whether the step ran from a CUDA graph: steps of the two kinds are never thrown together."""
+GRAPH = {None: 0, False: 1, True: 2}
 Thing = TypeVar("Thing")
 
 
@@ -87,11 +88,14 @@ class Sums:
     """Lines whose running requests were, and …"""
     requests: int = 0
     """… these, added up."""
+    tokens: int = 0
+    """Those lines' tokens per running request, added up."""
 
-    def weigh(self, requests: int) -> None:
-        """Takes one line's running requests."""
+    def weigh(self, requests: int, tokens: int) -> None:
+        """Takes one line's running requests, and its tokens in use for each of them."""
         self.weighed += 1
         self.requests += requests
+        self.tokens += tokens
 
     def speed(self, value: float) -> None:
         """Takes one line's throughput per request."""
@@ -184,7 +188,7 @@ class Tally:
         for at in range(0, len(rows), 1 if few else step):
             if at % step == 0 or places[at] in few:
                 sums = self._sums(self._told(told[at]), known[places[at]])
-                sums.weigh(requests[at])
+                sums.weigh(requests[at], int(tokens[at]) // requests[at])
                 if at not in skip:
                     sums.speed(float(speeds[at]) / requests[at])
 
@@ -193,7 +197,8 @@ class Tally:
         return all(
             sums.seen < FEW
             for era in range(max(1, len(self.eras)))
-            if (sums := self._bins.get((era, *place))) is not None
+            for graph in GRAPH.values()
+            if (sums := self._bins.get((era, *place, graph))) is not None
         )
 
     def _after(self, block: str, idle: list[int]) -> tuple[int, set[int]]:
@@ -227,13 +232,13 @@ class Tally:
             self._counts[self._texts[told], self._places[place]] += 1
             if requests:
                 sums = self._sums(self._told(told), place)
-                sums.weigh(requests)
+                sums.weigh(requests, context)
                 if line.throughput is not None and row not in skip:
                     sums.speed(line.throughput / requests)
         return lines
 
     def _sums(self, told: Told, place: Place) -> Sums:
-        key = (told.era, *place)
+        key = (told.era, *place, GRAPH[told.graph])
         sums = self._bins.get(key)
         if sums is None:
             sums = self._bins[key] = Sums()
@@ -313,7 +318,7 @@ def bins(sums: dict[Key, Sums], formula: accept_rates.Formula | None) -> tuple[D
     placed = [(key, each) for key, each in sums.items() if key[1] and key[2]]
     if len(placed) > MOST_BINS:
         placed = sorted(placed, key=lambda item: -item[1].lines)[:MOST_BINS]
-    placed.sort(key=lambda item: (item[0][2], item[0][1], item[0][0]))
+    placed.sort(key=lambda item: (item[0][2], item[0][1], item[0][0], item[0][3]))
     return tuple(_bin(key, each, formula) for key, each in placed)
 
 
@@ -330,6 +335,7 @@ def _bin(key: Key, sums: Sums, formula: accept_rates.Formula | None) -> DecodeBi
         rate_mean=correct_rate(commit, sums.rate / sums.rates if sums.rates else None, formula),
         tok_s=statistics.median(sums.speeds),
         graph_share=sums.graph / sums.graphs if sums.graphs else None,
+        tokens=sums.tokens / sums.weighed if sums.weighed else None,
     )
 
 
@@ -349,10 +355,10 @@ def pooled(sums: dict[Key, Sums]) -> tuple[float | None, float | None]:
 
 def trend(series: tuple[DecodeBin, ...]) -> str:
     """In a sentence: how commit and throughput change with context at a fixed number of running requests."""
-    by_running: dict[int, list[DecodeBin]] = {}
+    alike: dict[tuple[int, float | None], list[DecodeBin]] = {}
     for each in series:
-        by_running.setdefault(each.running, []).append(each)
-    rows = [row for row in by_running.values() if len({each.low for each in row}) > 1]
+        alike.setdefault((each.running, each.graph_share), []).append(each)
+    rows = [row for row in alike.values() if len({each.low for each in row}) > 1]
     if not rows:
         return ""
     row = max(rows, key=lambda row: (sum(each.lines for each in row), -row[0].running))

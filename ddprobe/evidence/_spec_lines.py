@@ -273,6 +273,7 @@ class LlamaCpp:
                 rate_mean=total.accepted / total.drafted if total.drafted else None,
                 tok_s=statistics.median(total.speeds),
                 graph_share=None,
+                tokens=total.tokens / total.lines,
             )
             for (running, bits), total in sorted(self.bins.items())
         )

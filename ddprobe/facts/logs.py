@@ -36,7 +36,7 @@ class Acceptance(Fact):
 
 @dataclass(frozen=True, slots=True)
 class DecodeBin:
-    """Decode log lines of one range of context and of running requests, both by powers of two."""
+    """Decode log lines of one range of context and of running requests, both by powers of two, and of one graph state."""
 
     low: int
     high: int
@@ -53,7 +53,9 @@ class DecodeBin:
     tok_s: float | None
     """Median generation throughput per running request; the first line after an idle gap left out."""
     graph_share: float | None
-    """Share of lines that say `cuda graph: True`."""
+    """1 for lines that say `cuda graph: True`, 0 for those that say `False`."""
+    tokens: float | None = None
+    """Mean over its lines of the tokens in use per running request; of a long log, over a sample of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,8 @@ from ddprobe.lints.lint import (
 from ddprobe.lints.served import Served, config_cite
 from ddprobe.model import Cite
 
+_LINES = 2
+"""Decode lines without CUDA graphs that say something: each is a window of tens of steps."""
 LONG = 16384
 """From this context on, walking a prefix serially dominates a verify step."""
 _MLA_ELSEWHERE = re.compile(r"\b(H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b", re.IGNORECASE)
@@ -151,6 +153,8 @@ def cuda_graphs(served: Served) -> Judgement:
             "drop --cuda-graph-backend-decode disabled",
             served.arg_cite("cuda_graph_config"),
         )
+    if (seen := _seen_without_graphs(served)) is not None:
+        return seen
     most, name = served.chosen("cuda_graph_max_bs_decode"), "cuda_graph_max_bs_decode"
     if most is None:
         most, name = served.chosen("cuda_graph_max_bs"), "cuda_graph_max_bs"
@@ -163,6 +167,32 @@ def cuda_graphs(served: Served) -> Judgement:
             served.arg_cite("max_running_requests"),
         )
     return fine("CUDA graphs are not switched off", served.arg_cite("disable_cuda_graph"))
+
+
+def _seen_without_graphs(served: Served) -> Judgement | None:
+    """What its log says: lines without graphs beside lines with them, at as few requests or only at more."""
+    bins = [bin for log in served.logs for bin in log.bins if bin.graph_share is not None]
+    lost = [bin for bin in bins if not bin.graph_share]
+    lines, every = sum(bin.lines for bin in lost), sum(bin.lines for bin in bins)
+    if lines < _LINES:
+        return None
+    where = tuple(cite for log in served.logs for cite in log.source)[:4]
+    graphed = [bin.running for bin in bins if bin.graph_share]
+    fewest = min(bin.running for bin in lost)
+    told = f"{lines} of {every} decode lines ran without CUDA graphs"
+    if graphed and fewest > max(graphed):
+        return warn(
+            f"{told}: those with {fewest} running requests and more",
+            "raise --cuda-graph-max-bs to the batches that are served",
+            where,
+            lines=lines,
+        )
+    return fail(
+        f"{told}, with {fewest} running request{'s' * (fewest != 1)} already: such a step is launched kernel by kernel",
+        "read in the start-up log why they were not captured, or which lengths and batches were",
+        where,
+        lines=lines,
+    )
 
 
 @lint(

@@ -9,6 +9,7 @@ from typing import Any
 from ddprobe.facts import (
     Acceptance,
     CommitPoint,
+    DecodeSeries,
     Discovered,
     Gpu,
     GpuSample,
@@ -56,6 +57,8 @@ class Served:
     """What its log says of the context that a request may have; empty where several servers might be meant."""
     points: tuple[CommitPoint, ...] = ()
     """What was measured; empty where several servers might be meant."""
+    logs: tuple[DecodeSeries, ...] = ()
+    """What its decode log says; empty where several servers might be meant."""
 
     # --- arguments -------------------------------------------------------------------------------------
 
@@ -284,7 +287,9 @@ def put_together(facts: Sequence[Fact]) -> tuple[Served, ...]:
     points = tuple(fact for fact in facts if isinstance(fact, CommitPoint))
     drafted = next(filter(_shows_drafts, facts), None)
     slots = tuple(fact for fact in facts if isinstance(fact, LogEvent) and fact.kind == "slot_context")
-    return (replace(found[0], source_lines=lines, slots=slots, points=points, drafted=drafted),)
+    logs = tuple(fact for fact in facts if isinstance(fact, DecodeSeries))
+    (one,) = found
+    return (replace(one, source_lines=lines, slots=slots, points=points, drafted=drafted, logs=logs),)
 
 
 def _shows_drafts(fact: Fact) -> bool:

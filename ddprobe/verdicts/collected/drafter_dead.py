@@ -103,7 +103,7 @@ def _by_logs(case: Case) -> Ruling | None:
     every = figures.figures(case)
     bins = [bin for log in case.logs for bin in figures.speaking(log)]
     commits = [*map(figures.commit, every), *map(figures.bin_best, bins)]
-    if not commits or not _enough(case, every):
+    if not commits:
         return None
     wired = causes.wiring(case)
     most = figures.ceiling(case)
@@ -112,7 +112,7 @@ def _by_logs(case: Case) -> Ruling | None:
         best <= thresholds.NOTHING_AT_BEST and bool(case.logs) and all(map(figures.gets_nothing, case.logs))
     )
     weak = most is not None and best < 1 + thresholds.DEAD_SHARE * (most - 1) and bool(wired)
-    if not (nothing or weak):
+    if not (nothing or weak) or not _enough(case, every, nothing):
         return None
     scope = f" of {most}" if most else ""
     reasons = [
@@ -133,8 +133,10 @@ def _by_logs(case: Case) -> Ruling | None:
     )
 
 
-def _enough(case: Case, every: tuple[Acceptance, ...]) -> bool:
-    return _steps(every) >= thresholds.FEWEST_STEPS or _lines(case) >= thresholds.LOG_LINES
+def _enough(case: Case, every: tuple[Acceptance, ...], nothing: bool) -> bool:
+    """Of few steps only "nothing right" says something."""
+    least = thresholds.FEWEST_STEPS if nothing else thresholds.MIN_STEPS
+    return _steps(every) >= least or _lines(case) >= thresholds.LOG_LINES
 
 
 def _few(case: Case, every: tuple[Acceptance, ...]) -> tuple[str, ...]:

@@ -256,7 +256,8 @@ def step_ms(bin: DecodeBin) -> float | None:
 
 
 def middle(bin: DecodeBin) -> float:
-    return (bin.low + bin.high) / 2
+    """The tokens of context that its lines have on average; the middle of its range where nobody says."""
+    return bin.tokens if bin.tokens is not None else (bin.low + bin.high) / 2
 
 
 # --- limits -----------------------------------------------------------------------------------------------
