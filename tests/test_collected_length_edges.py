@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from ddprobe.facts import CommitPoint, ModelConfig
+from ddprobe.facts import CommitPoint, DecodeBin, DecodeSeries, ModelConfig
 from ddprobe.facts.models import Rope
 from ddprobe.model import Fact
 from tests.collected_facts import (
@@ -263,6 +263,62 @@ def test_many_lines_in_which_nothing_is_right_need_no_error_beside_them(lines: i
         assert (
             told.missing[1] == "the drafter's config.json and the server's arguments: which limit lies there?"
         )
+
+
+def ranged(*told: tuple[int, float], lines: int = 4) -> DecodeSeries:
+    """Ranges of one context each."""
+    return log(
+        *(
+            DecodeBin(
+                1 << (tokens.bit_length() - 1), 1 << tokens.bit_length(), 1, lines, commit, commit, commit, 0.5, 50.0,
+                graph_share=1.0, tokens=float(tokens),
+            )
+            for tokens, commit in told
+        )
+    )  # fmt: skip
+
+
+SHORT_DRAFTER = drafter(max_position_embeddings=2048)
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        (((1500, 1.5), (2500, 1.25), (9000, 1.1)), True),
+        (((1500, 1.49), (2500, 1.25)), False),
+        (((1500, 3.0), (2500, 1.26)), False),
+        (((1500, 3.0), (2048, 3.0), (2500, 1.1)), True),
+        (((1500, 3.0), (2047, 1.2), (2500, 1.1)), False),
+        (((1500, 3.0), (2500, 1.1), (9000, 3.0)), False),
+        (((2500, 1.1),), False),
+        (((1500, 3.0),), False),
+    ],
+    ids=["just", "hardly alive below", "too much beyond", "at the limit", "below the limit already", "well again", "beyond alone", "below alone"],
+)  # fmt: skip
+def test_a_log_that_falls_at_a_limit_that_an_error_names(
+    told: tuple[tuple[int, float], ...], found: bool
+) -> None:
+    facts = (ranged(*told), SHORT_DRAFTER, SPECULATES)
+    assert (BUG in names(*facts, findings=POSITION)) is found
+    # Without the error nobody knows of a limit, and 1.1 is what hard text gives.
+    assert BUG not in names(*facts)
+
+
+@pytest.mark.parametrize(("lines", "found"), [(4, True), (3, False)])
+def test_lines_on_either_side_of_the_limit(lines: int, found: bool) -> None:
+    facts = (ranged((1500, 3.0), (2500, 1.2), lines=lines), SHORT_DRAFTER, SPECULATES)
+    assert (BUG in names(*facts, findings=POSITION)) is found
+
+
+def test_the_limit_is_told_with_what_stands_on_either_side() -> None:
+    facts = (ranged((1000, 3.2), (1500, 3.0), (2500, 1.2), (9000, 1.1)), SHORT_DRAFTER, SPECULATES)
+    found = ruling(BUG, *facts, findings=POSITION)
+    assert (found.verdict.kind, found.verdict.confidence) == ("rope_position", "medium")
+    assert found.explains == 3.0 / 1.2
+    assert found.verdict.reasons[0] == (
+        "the log commits 3.00 and more up to the drafter's max_position_embeddings (2048 tokens), and 1.20 at most beyond it "
+        "(8 lines)"
+    )
 
 
 def test_a_fall_in_a_log_is_told_with_its_ends() -> None:

@@ -103,6 +103,7 @@ def test_what_is_absent_is_named_and_what_is_there_is_not() -> None:
     assert told == set()
     lengths = {text.split(":")[0] for text in judged(log(*bins(3.0, 3.0)))[0].missing}
     assert "the context length of each number" not in lengths
+    assert "step times" not in lengths
     short = {text.split(":")[0] for text in judged(point("prose", 1024, 3.0))[0].missing}
     assert "the context length of each number" not in short
     assert "step times" in short

@@ -84,6 +84,10 @@ SAME_PROMPTS = 0.05
 FEWEST_STEPS = 32
 """Verify steps of others from which "nothing right" is said at all: of drafts that are right once in ten steps, so many miss
 in 3 cases of 100."""
+HARDLY = 1.25
+"""A mean at or below it beyond a limit that an error names: drafters past their last position keep 1.1 to 1.2."""
+LIMIT_LINES = 4
+"""Log lines on either side of such a limit."""
 LINES_OF_NOTHING = 16
 """Lines of a log, each of tens of steps, in which nothing is right: more than a short request's end."""
 NOTHING_RIGHT = 1.05

@@ -148,7 +148,8 @@ def _absent(case: Case) -> list[str]:
         told.append("the rest of the server's arguments: they are not whole")
     elif served is None or not (served.arguments_known or served.algorithm):
         told.append("the server's arguments")
-    if not any(point.step_ms for point in points):
+    timed = any(figures.step_ms(bin) for log in case.logs for bin in figures.speaking(log))
+    if not timed and not any(point.step_ms for point in points):
         told.append("step times: without them a slow kernel and rejected drafts look alike")
     lengths_told = [p.context_tokens for p in points] + [r.context_tokens for r in case.every(CommitRequest)]
     if not any(lengths_told) and not case.logs:

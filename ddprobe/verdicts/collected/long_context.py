@@ -229,7 +229,47 @@ def _log_edge(case: Case) -> Ruling | None:
             ),
             explains=best,
         )
-    return _lost_windows(case, found) if found else None
+    return (_at_limit(case, found) or _lost_windows(case, found)) if found else None
+
+
+def _at_limit(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
+    """A log that commits well up to a limit which an error names, and next to nothing from it on.
+
+    Beyond its last position a drafter still gets a first token right now and then: it leans on the one just committed.
+    """
+    limits = [
+        limit for limit in figures.limits(case) if limit.kind in ("rope_position", "draft_length_limit")
+    ]
+    for log in case.logs:
+        bins = figures.one_running(log)
+        for limit in limits:
+            below = [bin for bin in bins if figures.middle(bin) <= limit.tokens]
+            beyond = [bin for bin in bins if figures.middle(bin) > limit.tokens]
+            if not below or not beyond:
+                continue
+            good = min(map(figures.bin_mean, below))
+            bad = max(map(figures.bin_mean, beyond))
+            lines = min(sum(bin.lines for bin in part) for part in (below, beyond))
+            if good < thresholds.DEAD or bad > thresholds.HARDLY or lines < thresholds.LIMIT_LINES:
+                continue
+            return Ruling(
+                Verdict(
+                    name="long_context_bug",
+                    kind=limit.kind,
+                    confidence="medium",
+                    reasons=(
+                        f"the log commits {good:.2f} and more up to {_named(limit)}, and {bad:.2f} at most beyond it "
+                        f"({sum(bin.lines for bin in beyond)} lines)",
+                        *causes.named(found),
+                    ),
+                    cites=words.cites(log) + causes.cites(found),
+                    ruled_out=("a dead drafter: it works below that length",),
+                    missing=("repeated text on both sides of the limit",),
+                    next=(*causes.advice(found), words.command(case, ["repeat"], _beside([limit]))),
+                ),
+                explains=good / bad,
+            )
+    return None
 
 
 def _lost_windows(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
