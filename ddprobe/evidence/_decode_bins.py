@@ -26,6 +26,8 @@ FEW = 256
 """A bin with fewer has every line's throughput looked at …"""
 SAMPLED = 16
 """… and later about so many lines of each block have."""
+THIRD = 2
+"""Throughputs that the first and the last third of a bin need."""
 MOST_ERAS = 6
 MOST_BINS = 64
 """Bins of a series; with more, those of the fewest lines are left out."""
@@ -324,6 +326,7 @@ def bins(sums: dict[Key, Sums], formula: accept_rates.Formula | None) -> tuple[D
 
 def _bin(key: Key, sums: Sums, formula: accept_rates.Formula | None) -> DecodeBin:
     commit = sums.commit / sums.commits if sums.commits else None
+    third = len(sums.speeds) // 3
     return DecodeBin(
         low=1 << (key[1] - 1),
         high=1 << key[1],
@@ -335,6 +338,8 @@ def _bin(key: Key, sums: Sums, formula: accept_rates.Formula | None) -> DecodeBi
         rate_mean=correct_rate(commit, sums.rate / sums.rates if sums.rates else None, formula),
         tok_s=statistics.median(sums.speeds),
         graph_share=sums.graph / sums.graphs if sums.graphs else None,
+        tok_s_first=statistics.median(sums.speeds[:third]) if third >= THIRD else None,
+        tok_s_last=statistics.median(sums.speeds[-third:]) if third >= THIRD else None,
         tokens=sums.tokens / sums.weighed if sums.weighed else None,
     )
 

@@ -54,6 +54,9 @@ class DecodeBin:
     """Median generation throughput per running request; the first line after an idle gap left out."""
     graph_share: float | None
     """1 for lines that say `cuda graph: True`, 0 for those that say `False`."""
+    tok_s_first: float | None = None
+    tok_s_last: float | None = None
+    """The same of the first and of the last third of its lines in time; None of fewer than six."""
     tokens: float | None = None
     """Mean over its lines of the tokens in use per running request; of a long log, over a sample of them."""
 

@@ -4,17 +4,74 @@ from __future__ import annotations
 
 import re
 
-from ddprobe.facts import CommitPoint
-from ddprobe.model import Verdict
+from ddprobe.facts import CommitPoint, DecodeBin
+from ddprobe.model import Outcome, Verdict
+from ddprobe.parsing import sizes
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import figures
 from ddprobe.verdicts.collected.figures import mean, step_time
 from ddprobe.verdicts.ruling import Ruling
 
+HELD = ("GP01", "GP02", "GP03")
+"""Lints on what holds a card's clock down."""
+SLOWED = 1.5
+"""A log whose first lines are this many times as fast as its last has slowed down; lines alone differ by less."""
+STEADY = 1.25
+"""Its highest line commits at most this many times what its lowest does."""
+
 
 def judge(case: Case) -> Ruling | None:
-    """One text at one length, measured again: the same commit, and another time a step."""
+    """One text at one length takes another time a step later on; or a log slows down while a card is held down."""
+    return _again(case) or _held(case)
+
+
+def _held(case: Case) -> Ruling | None:
+    """At one commit, context and number of requests a log gets slower, and a card's clock is held down.
+
+    Slower alone is no sign of the card: whatever else the machine does slows a server, too.
+    """
+    faults = (*case.found(Outcome.FAIL, *HELD), *case.found(Outcome.WARN, *HELD))
+    slowed = [(log, bin) for log in case.logs for bin in figures.speaking(log) if _slows(bin)]
+    if not faults or not slowed:
+        return None
+    log, bin = max(slowed, key=lambda pair: _fall(pair[1]))
+    running = words.count(bin.running, "running request")
+    return Ruling(
+        Verdict(
+            name="gpu_state",
+            kind="throttled",
+            confidence="medium",
+            reasons=(
+                f"with {running} at about {sizes.short(round(figures.middle(bin)))} tokens the log begins at "
+                f"{words.short(bin.tok_s_first or 0)} tok/s and ends at {words.short(bin.tok_s_last or 0)}, and commits the same "
+                f"({figures.bin_mean(bin):.2f}, {bin.lines} lines)",
+                *(f"{finding.id}: {finding.summary}" for finding in faults[:4]),
+            ),
+            cites=words.cites(log) + tuple(cite for finding in faults for cite in finding.cites),
+            ruled_out=("the drafter: what it commits did not change",),
+            missing=("samples of the GPU while the log was written (ddprobe step-time takes them)",),
+            next=(
+                *dict.fromkeys(finding.advice for finding in faults if finding.advice),
+                "step times of this log cannot be compared: measure again once the machine is steady",
+            ),
+        ),
+        explains=_fall(bin),
+    )
+
+
+def _fall(bin: DecodeBin) -> float:
+    """How many times faster its first lines are than its last; 1 where that is not known."""
+    return bin.tok_s_first / bin.tok_s_last if bin.tok_s_first and bin.tok_s_last else 1.0
+
+
+def _slows(bin: DecodeBin) -> bool:
+    low, high = bin.commit_low, bin.commit_high
+    steady = low is not None and high is not None and high <= STEADY * low
+    return steady and _fall(bin) >= SLOWED
+
+
+def _again(case: Case) -> Ruling | None:
     found = [pair for pair in _twice(case) if _moved(*pair)]
     if not found:
         return None
