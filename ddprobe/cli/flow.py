@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ddprobe import plainfile
 from ddprobe.cli import screen
 from ddprobe.cli.options import Options
 from ddprobe.model import LAB_TAG, Host, Report, Step, exit_code
@@ -24,7 +25,7 @@ View = Callable[[Report, Path], None]
 
 def reports_folder(options: Options) -> Path:
     """Where reports are kept: `--reports`, $DDPROBE_REPORTS, ./reports."""
-    return Path(options.reports or os.environ.get("DDPROBE_REPORTS") or "reports").expanduser()
+    return plainfile.named(options.reports or os.environ.get("DDPROBE_REPORTS") or "reports")
 
 
 def look(
