@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import stat
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ddprobe import __version__
-from ddprobe.cli import flow, screen, targets
+from ddprobe.cli import flow, screen, streams, targets
 from ddprobe.cli.options import Hosts, Options, with_options
 from ddprobe.errors import UsageError
 from ddprobe.model import LAB_TAG, Host, Report
@@ -91,9 +90,7 @@ def run(
     told = junit is None or _write_junit(junit, report, options)
     code = flow.present(report, folder, options)
     if report.interrupted and not options.quiet and not options.json:
-        sys.stderr.write(
-            f"to go on from there: ddprobe run {shlex.join([playbook, '--resume', str(folder)])}\n"
-        )
+        streams.note(f"to go on from there: ddprobe run {shlex.join([playbook, '--resume', str(folder)])}")
     return code if told else code or 4
 
 
@@ -105,7 +102,7 @@ def _write_junit(name: str, report: Report, options: Options) -> bool:
     try:
         Path(name).write_text(view.text(report, options.fail_on), encoding="utf-8")
     except OSError as error:
-        sys.stderr.write(f"ddprobe: --junit {render.line(name)}: {error.strerror or error}\n")
+        streams.note(f"ddprobe: --junit {render.line(name)}: {error.strerror or error}")
         return False
     return True
 
@@ -174,7 +171,7 @@ def _name_strangers(earlier: Earlier, chosen: Sequence[Host]) -> None:
         (moved, "in the report it stands at another address, or with other settings"),
     ):
         if names:
-            sys.stderr.write(line(f"ddprobe: --resume: nothing is kept of {together(names)}: {why}") + "\n")
+            streams.note(line(f"ddprobe: --resume: nothing is kept of {together(names)}: {why}"))
 
 
 def _earlier(name: str, book: Playbook, options: Options) -> Earlier:
@@ -200,7 +197,7 @@ def _earlier(name: str, book: Playbook, options: Options) -> Earlier:
             f"--resume: {found.folder} is a report of the playbook {record.name!r}, not of {book.name!r}"
         )
     if record.digest != book.digest and not options.quiet:
-        sys.stderr.write("ddprobe: the playbook is another than then: steps that ask otherwise run again\n")
+        streams.note("ddprobe: the playbook is another than then: steps that ask otherwise run again")
     return found
 
 
