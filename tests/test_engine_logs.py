@@ -200,6 +200,27 @@ def test_of_a_large_log_beginning_end_and_what_matters(machine: Machine) -> None
     assert not [item for item in items if isinstance(item, Gap)]
 
 
+@pytest.mark.parametrize("end", ["", "\n"], ids=["without an end", "with one"])
+def test_a_last_line_longer_than_what_is_read_hides_nothing(
+    machine: Machine, scaled: bytes, end: str
+) -> None:
+    tail = _log_reading.TAILS[0]
+    put(machine, scaled + b"z" * (tail + 10) + end.encode())
+    evidence, items = told(machine)
+    assert evidence.has(f"log-0-tail-{_log_reading.TAILS[1]}")
+    assert only(DecodeSeries, items).lines > 100
+    assert not [item for item in items if isinstance(item, Gap)]
+
+
+def test_a_log_that_ends_in_one_line_too_long_to_read_is_not_called_empty(
+    machine: Machine, scaled: bytes
+) -> None:
+    put(machine, scaled + b"z" * (_log_reading.TAILS[-1] + 10))
+    _, items = told(machine)
+    (gap,) = [item for item in items if isinstance(item, Gap)]
+    assert "are one line, of which nothing can be read" in gap.reason
+
+
 def test_since_reaches_back_only_as_far_as_needed(machine: Machine, scaled: bytes) -> None:
     """The log ends at 10:46:39; it was written 100 s ago."""
     put(machine, scaled, age=100)

@@ -47,7 +47,7 @@ def test_a_lint_says_condition_advice_and_source(capsys: pytest.CaptureFixture[s
     } in page["says"]
 
 
-@pytest.mark.parametrize(("id", "gaps"), [("SA16", True), ("DC16", False)])
+@pytest.mark.parametrize(("id", "gaps"), [("SA16", True), ("DC15", False)])
 def test_gaps_in_a_page_are_explained(id: str, gaps: bool, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["explain", id]) == 0
     out = capsys.readouterr().out

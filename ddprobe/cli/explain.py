@@ -31,7 +31,7 @@ def explain(
 
     Example: ddprobe explain DC20
     """
-    from ddprobe.blocks import Paragraph
+    from ddprobe.blocks import Block, Paragraph
     from ddprobe.cli import explanations
 
     id = id.strip() if id is not None else None
@@ -51,8 +51,8 @@ def explain(
     if options.json:
         screen.dump({"schema": "ddprobe-explanation/1", "pages": list(pages)})
     else:
-        shown = [block for page in pages for block in explanations.blocks(page)]
-        if "…" in repr(shown):
-            shown.append(Paragraph("… stands for what is found.", "dim"))
-        screen.draw(shown, options)
+        drawn: list[Block] = [block for page in pages for block in explanations.blocks(page)]
+        if "…" in repr(drawn):
+            drawn.append(Paragraph("… stands for what is found.", "dim"))
+        screen.draw(drawn, options)
     return 0

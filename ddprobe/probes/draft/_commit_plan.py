@@ -23,6 +23,10 @@ MARGIN = 8
 UNKNOWN_CEILING = 8
 """Taken for the ceiling where the server does not say it: outputs are then long enough for blocks of up to 8."""
 SHORTEST = 64
+LONGEST_TOKEN = 8
+"""Characters of an average token, at most, in any text that people send."""
+LEAST_OUTPUT = 2
+"""Tokens of output that a request must have room for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,40 @@ class Room:
             return f"the server's KV cache has room for {self.kv_tokens} tokens, and {context + need} would be needed"
         return ""
 
+    def holds(self, text: str) -> bool:
+        """Whether a text fits whatever its tokens: it has at most one a byte."""
+        most = _bytes(text)
+        need = self.output + self.draft + MARGIN
+        limits = [limit - need for limit in (self.context_limit, self.kv_tokens) if limit is not None]
+        return all(
+            most <= limit for limit in (*limits, *([] if self.max_context is None else [self.max_context]))
+        )
+
+    def verbatim(self, tokens: int | None, text: str) -> tuple[int, str]:
+        """Output tokens of a request with a text that cannot be cut, and why it may not be sent; empty when it may.
+
+        `tokens` None: nobody counted them. A text has at most a token a byte, and hardly ever one for eight characters.
+        """
+        least = tokens if tokens is not None else len(text) // LONGEST_TOKEN
+        most = tokens if tokens is not None else _bytes(text)
+        named = (
+            f"it has {tokens} tokens"
+            if tokens is not None
+            else f"its tokens could not be counted ({len(text)} characters)"
+        )
+        if self.max_context is not None and most > self.max_context:
+            return 0, f"{named}, and --max-context is {self.max_context}"
+        output = self.output
+        for limit, name in (
+            (self.context_limit, "the server's limit is {} tokens per request"),
+            (self.kv_tokens, "the server's KV cache has room for {} tokens"),
+        ):
+            if limit is not None:
+                output = min(output, limit - self.draft - MARGIN - least)
+                if output < LEAST_OUTPUT:
+                    return 0, f"{named}, and {name.format(limit)}"
+        return output, ""
+
     def length(self, context: int) -> int:
         """Tokens of prompt for a context: a little less where the limit is the context itself."""
         if self.context_limit is None or context > self.context_limit:
@@ -66,6 +104,10 @@ class Room:
         if self.max_context is not None:
             bounds.append(self.max_context)
         return max(min(bounds), SHORTEST) if bounds else None
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def contexts(asked: str, limits: Sequence[Limit], room: Room) -> tuple[int, ...]:

@@ -102,15 +102,16 @@ class Measurement(Ladder):
     def _verbatim(self, target: Target, room: plan.Room) -> Generator[Asked, Any, None]:
         """The user's text as it is, in one request; and once more, to see whether greedy output repeats."""
         assert self.sender is not None
-        tokens = plan.output_tokens(self.probe.steps, ceiling(target))
         if not self.probe.text:
             self.gaps.append(Gap("verbatim", "needs a text: --text FILE"))
             return
-        if room.context_limit is not None:
-            # A character is at least a token's worth only for odd text: the server itself says when it is too long.
-            tokens = max(
-                2, min(tokens, room.context_limit - room.draft - plan.MARGIN - len(self.probe.text) // 3)
-            )
+        room = replace(room, output=plan.output_tokens(self.probe.steps, ceiling(target)))
+        text = self.probe.text
+        counted = None if room.holds(text) else (yield from tokenizer.length(target, text))
+        tokens, why = room.verbatim(counted, text)
+        if why:
+            self._not_sent("verbatim", why)
+            return
         prompt = Prompt(text=self.probe.text)
         for number in range(2):
             yield from self.sender.send(
@@ -175,12 +176,19 @@ class Measurement(Ladder):
             if not why:
                 fits.append(context)
                 continue
-            self.setup = replace(self.setup, left_out=(*self.setup.left_out, f"{context} tokens: {why}"))
             if self.probe.contexts:
-                self.gaps.append(Gap(f"context {context}", f"not sent: {why}", self.setup.source[:1]))
+                self._not_sent(f"context {context}", why, f"{context} tokens")
+            else:
+                self.setup = replace(self.setup, left_out=(*self.setup.left_out, f"{context} tokens: {why}"))
         if not fits and not self.gaps:
             self.gaps.append(Gap("contexts", f"none of {', '.join(map(str, wanted))} tokens fits: {why}"))
         return tuple(fits)
+
+    def _not_sent(self, subject: str, why: str, shown: str = "") -> None:
+        """Something that was asked for by name may not be sent: it is missing from the answer."""
+        assert self.setup is not None
+        self.setup = replace(self.setup, left_out=(*self.setup.left_out, f"{shown or subject}: {why}"))
+        self.gaps.append(Gap(subject, f"not sent: {why}", self.setup.source[:1]))
 
     def _afterwards(self, target: Target, gone: bool) -> Generator[Asked, Any, None]:
         """What the server says of itself now, and whether it is still the same one. One that is gone is not asked."""
@@ -207,9 +215,14 @@ class Measurement(Ladder):
             self.places = list(self._place(scripts, room, fits))
             self._note_plan()
         if verbatim and self.setup is not None:
-            point = PlannedPoint(
-                "verbatim", 0, 2, 0, 0, 2 * plan.output_tokens(self.probe.steps, ceiling(target))
-            )
+            words = len(plan.in_words(self.probe.text))
+            room = replace(room, output=plan.output_tokens(self.probe.steps, ceiling(target)))
+            output, why = room.verbatim(words, self.probe.text)
+            if why:
+                self._not_sent("verbatim", why)
+                return
+            # The second request is the first once more.
+            point = PlannedPoint("verbatim", 0, 2, 2 * words, words, 2 * output)
             self.setup = replace(self.setup, points=(*self.setup.points, point))
 
     # --- what came of it -----------------------------------------------------------------------------------

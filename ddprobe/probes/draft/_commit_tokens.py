@@ -17,7 +17,8 @@ from ddprobe.probes.draft._commit_target import Target
 NONCE_TEXT = "nonce"
 NONCE_CHARACTERS = 2000
 PIECE = 32_000
-"""Characters of filler that are tokenised at once."""
+"""Characters that are tokenised at once."""
+MOST_PIECES = 128
 
 
 def tokenise(
@@ -63,6 +64,22 @@ def _filler(target: Target, needed: int, seed: int) -> Generator[Asked, Any, Ids
     for answer in answers:
         ids += _ids(target, answer)
     return ids
+
+
+def length(target: Target, text: str) -> Generator[Asked, Any, int | None]:
+    """Tokens of a text, counted piece by piece: too many by one a cut, at most. None where the tokenizer does not answer."""
+    cuts = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+    if len(cuts) > MOST_PIECES:
+        return None
+    generation, model = target.generation, target.serving.model
+    answers = yield tuple(
+        _asked(generation.tokenize(f"{target.prefix}tokens-text-{number:02d}", target.base, cut, model))
+        for number, cut in enumerate(cuts)
+    )
+    try:
+        return sum(len(target.generation.token_ids(answer)) for answer in answers)
+    except Unanswered:
+        return None
 
 
 def _asked(request: HttpRequest) -> HttpRequest:

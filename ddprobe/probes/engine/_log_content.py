@@ -75,7 +75,12 @@ def content(evidence: Evidence, number: int, place: Place, since: Since | None) 
     if rotated := _rotated(evidence, number):
         got = replace(got, notes=(*got.notes, f"older parts beside it were not read: {', '.join(rotated)}"))
     got = _followed(evidence, number, place, got)
-    if why := _no_text((got.whole or got.recent).lines):
+    lines = (got.whole or got.recent).lines
+    if not lines and (size := reading.tail_size(evidence, number)):
+        raise Unanswered(
+            got.recent.key, f"its last {max(size // MIB, 1)} MiB are one line, of which nothing can be read"
+        )
+    if why := _no_text(lines):
         raise Unanswered(got.recent.key, why)
     return got
 
@@ -96,8 +101,8 @@ def _no_text(lines: Sequence[str]) -> str:
 
 
 def more(evidence: Evidence, number: int, place: Place, since: Since | None) -> tuple[Command, ...]:
-    """A longer recent part, where the one that came begins after the time asked for."""
-    if since is None or place.journal:
+    """A longer recent part, where the one that came begins after the time asked for, or holds no whole line."""
+    if place.journal:
         return ()
     try:
         size = reading.status(evidence, f"log-{number}-status").size
@@ -105,6 +110,10 @@ def more(evidence: Evidence, number: int, place: Place, since: Since | None) -> 
     except Unanswered:
         return ()
     further = reading.longer(number, place, size, reading.tail_size(evidence, number))
+    if further and not recent.lines:
+        return (further,)
+    if since is None:
+        return ()
     begin, ends = _begin(evidence, number, recent, since), log_lines.ends(recent.lines, recent.year)
     return (further,) if further and begin and ends and ends[0] > begin else ()
 
@@ -119,10 +128,12 @@ def _recent(evidence: Evidence, number: int, place: Place) -> Part:
         if not part.lines:
             raise Unanswered(key, f"the journal has no line of {place.path} that this user may read")
         return part
-    year = datetime.fromtimestamp(reading.status(evidence, f"log-{number}-status").written, UTC).year
+    status = reading.status(evidence, f"log-{number}-status")
+    year = datetime.fromtimestamp(status.written, UTC).year
     if size := reading.tail_size(evidence, number):
         part = _part(evidence, f"log-{number}-tail-{size}", year)
-        return part.kept(range(1, len(part.lines)))  # the first one may have lost its beginning
+        # The first one may have lost its beginning, unless all of the log is there.
+        return part.kept(range(size < status.size, len(part.lines)))
     return _part(evidence, f"log-{number}-whole", year, numbered=True)
 
 
