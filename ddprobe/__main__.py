@@ -6,10 +6,7 @@ import sys
 def main() -> None:
     """Run the command line. `--version` alone answers before anything heavier is imported."""
     if sys.argv[1:] == ["--version"]:
-        from ddprobe import __version__
-
-        sys.stdout.write(f"ddprobe {__version__}\n")
-        return
+        raise SystemExit(_version())
     try:
         from ddprobe.cli.app import run
 
@@ -19,6 +16,20 @@ def main() -> None:
         sys.stderr.write("ddprobe: interrupted\n")
         code = 130
     raise SystemExit(code)
+
+
+def _version() -> int:
+    from ddprobe import __version__
+    from ddprobe.cli import streams
+
+    streams.stand_in()
+    try:
+        with streams.printing():
+            sys.stdout.write(f"ddprobe {__version__}\n")
+    except streams.Unwritten as error:
+        streams.note(f"ddprobe: {error.message}")
+        return error.exit_code
+    return 0
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ class _Analysis:
 
     def _old_bytes(self, folder: Path, path: str) -> bytes:
         try:
-            return self._redactor.data(store.inside(folder, path).read_bytes())
+            return self._redactor.data(store.read(folder, path))
         except (OSError, ValueError):
             return b""
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ddprobe import plainfile
 from ddprobe.errors import InventoryError, UsageError
 from ddprobe.model import Host
 
@@ -53,24 +54,20 @@ def places(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
 
     named = environ.get("DDPROBE_HOSTS", "")
     user = platformdirs.user_config_path("ddprobe") / FILE_NAME
-    return (*((Path(named).expanduser(),) if named else ()), Path(FILE_NAME), user)
+    return (*((plainfile.named(named),) if named else ()), Path(FILE_NAME), user)
 
 
 def find(named: str | None = None, environ: Mapping[str, str] = os.environ) -> Path | None:
     """The hosts file: the one named, $DDPROBE_HOSTS, ./hosts.yaml, or the one in the user's config folder."""
     if named is not None:
-        path = Path(named).expanduser()
-        if not path.is_file():
-            raise InventoryError(f"--hosts {named}: {_no_file(path)}")
+        path = plainfile.named(named)
+        if why := plainfile.trouble(path):
+            raise InventoryError(f"--hosts {named}: {why}")
         return path
     variable = environ.get("DDPROBE_HOSTS", "")
-    if variable and not (path := Path(variable).expanduser()).is_file():
-        raise InventoryError(f"$DDPROBE_HOSTS names {variable}: {_no_file(path)}")
+    if variable and (why := plainfile.trouble(plainfile.named(variable))):
+        raise InventoryError(f"$DDPROBE_HOSTS names {variable}: {why}")
     return next((path for path in places(environ) if path.is_file()), None)
-
-
-def _no_file(path: Path) -> str:
-    return "it is not a file" if path.exists() else "there is no such file"
 
 
 def select(words: Sequence[str], inventory: Inventory | None) -> tuple[Host, ...]:

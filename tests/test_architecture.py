@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent / "ddprobe"
 # The rooms that touch network, files and screen; they may use each other.
 EDGES = {
     "runner", "running", "interrupts", "opening", "analysis", "rejudging", "store", "reportjson", "reportschema", "sessions", "render",
-    "inventory", "hostsfile", "playbook", "playbookfile", "yamlfile",
+    "inventory", "hostsfile", "playbook", "playbookfile", "yamlfile", "plainfile",
 }  # fmt: skip
 # From the ground up: a module imports only from lines below its own, or its own folder.
 FLOORS = (

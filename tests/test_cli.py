@@ -210,7 +210,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("probe source.grep h", ["ddprobe: source.grep needs pattern", "  add --set pattern=…"]),
         ("demo gpu1", ["ddprobe: ddprobe demo has no use for gpu1", "  see ddprobe demo --help"]),
         ("report show a b", ["ddprobe: ddprobe report show has no use for b", "  see ddprobe report show --help"]),
-        ("server --hosts .", ["ddprobe: --hosts .: it is not a file"]),
+        ("server --hosts .", ["ddprobe: --hosts .: it is a folder"]),
         ("report list --reports gone", ["ddprobe: there is no folder gone", "  name a folder of reports with --reports"]),
         ("report show", ["ddprobe: there is no report in reports", "  name a folder of reports with --reports"]),
     ],

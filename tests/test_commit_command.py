@@ -16,6 +16,7 @@ from ddprobe.model import Fact, Host, Step
 from ddprobe.probes.draft.commit import DraftCommit
 from ddprobe.render import jsonview
 from tests import commit_facts as given
+from tests import reports
 
 OFF = dataclasses.replace(given.SETUP, speculating=False)
 
@@ -97,13 +98,14 @@ def test_without_options_the_probe_decides_but_for_the_seed(looked: Looked) -> N
         ("--steps 0", ["--steps 0 is out of bounds", "  from 1 to 100000"]),
         ("--steps many", ["--steps 'many' is not a whole number"]),
         ("--prompts 65", ["--prompts 65 is out of bounds", "  from 1 to 64"]),
-        ("--seed -1", ["--seed '-1' is not a whole number"]),
+        ("--seed 2147483648", ["--seed 2147483648 is out of bounds", "  from 0 to 2147483647"]),
+        ("--seed -1", ["--seed -1 is out of bounds", "  from 0 to 2147483647"]),
         ("--seed ²", ["--seed '²' is not a whole number"]),
         ("--max-context big", ["--max-context: 'big' is not a size", "  sizes look like 4096, 1k (1024), 1.5k, 128k or 1m"]),
         ("--engine sglagn", ["--engine: there is no engine 'sglagn'", "  did you mean sglang?"]),
         ("--url gpu1:30000", ["--url 'gpu1:30000': a URL here is scheme, address and port as the host sees it: http://127.0.0.1:30000"]),
         ("--text gone.txt", ["--text gone.txt: No such file or directory"]),
-        ("--text .", ["--text .: Is a directory"]),
+        ("--text .", ["--text .: it is a folder"]),
         ("--timeout soon", ["--timeout: 'soon' is not a duration", "  durations look like 25 (seconds), 1.5s, 2m or 1h"]),
         ("--baseline gone", ["--baseline: there is no report in reports", "  name a folder of reports with --reports"]),
     ],
@@ -113,6 +115,21 @@ def test_a_mistake_is_a_line_and_nothing_is_run(
 ) -> None:
     told = mistakes(capsys, "a", *words.split())
     assert [told[0].removeprefix("ddprobe: "), *told[1:]] == said
+    assert looked == []
+
+
+@pytest.mark.parametrize(
+    "option", ["--contexts", "--arms", "--text", "--max-context", "--engine", "--url", "--baseline"]
+)
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_empty_value_is_not_taken_for_none(
+    option: str, value: str, capsys: pytest.CaptureFixture[str], looked: Looked
+) -> None:
+    told = mistakes(capsys, "a", option, value)
+    assert told == [
+        f"ddprobe: {option} {value!r} names nothing",
+        f"  give {option} a value, or leave it out",
+    ]
     assert looked == []
 
 
@@ -213,6 +230,7 @@ def test_the_list_of_reports_names_the_verdict(capsys: pytest.CaptureFixture[str
     folder.mkdir(parents=True)
     report = given.report(OFF, verdicts=(given.VERDICT, given.KERNEL))
     (folder / "report.json").write_text(jsonview.text(report))
+    reports.sign(folder)
     assert app.run(["report", "list"]) == 0
     assert re.search(r"fail: long_context_bug\n", capsys.readouterr().out)
     assert app.run(["report", "list", "--json"]) == 0

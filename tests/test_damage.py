@@ -309,6 +309,57 @@ def test_a_report_whose_report_json_is_damaged_is_shown_from_its_events(
     assert {step["id"] for step in told["steps"]} == {"config", "server"}
 
 
+# --- a list of reports ---------------------------------------------------------------------------------------
+
+
+def listed(at: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The report among those beside it: as JSON, once the table said the same."""
+    assert app.run(["report", "list", "--reports", str(at.parent)]) == 0
+    table = " ".join(capsys.readouterr().out.split())
+    assert app.run(["report", "list", "--reports", str(at.parent), "--json"]) == 0
+    reports_there = json.loads(capsys.readouterr().out)["reports"]
+    (found,) = (one for one in reports_there if Path(one["folder"]).name == at.name)
+    assert ("damaged: " in table) is bool(found["trouble"])
+    return dict(found)
+
+
+def test_a_whole_report_has_no_mark_in_the_list(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = listed(old, capsys)
+    assert (found["outcome"], found["word"], found["trouble"]) == (
+        json.loads(shown(old, capsys, "--json"))["outcome"],
+        found["outcome"],
+        "",
+    )
+    assert found["outcome"] != "unknown"
+
+
+@pytest.mark.parametrize("content", ["", "{", None], ids=["empty", "cut", "edited"])
+def test_a_list_says_of_a_damaged_report_what_it_shows(
+    old: Path, capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    if content is None:
+        was = json.loads((old / "report.json").read_text())
+        content = json.dumps({**was, "findings": [], "seconds": 9999.0})
+    (old / "report.json").write_text(content)
+    found, seen = listed(old, capsys), json.loads(shown(old, capsys, "--json"))
+    assert (found["outcome"], found["seconds"]) == (seen["outcome"], seen["seconds"])
+    assert found["outcome"] == "unknown"
+    assert found["word"] == "unknown"
+    assert found["trouble"] == "report.json is not what was written"
+
+
+def test_a_list_says_that_a_manifest_is_gone(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (old / "MANIFEST.sha256").unlink()
+    found = listed(old, capsys)
+    assert found["outcome"] == json.loads(shown(old, capsys, "--json"))["outcome"] == "unknown"
+    assert found["trouble"].startswith("MANIFEST.sha256 is missing")
+
+
+def test_a_list_does_not_look_at_evidence(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config_of_the_drafter(old).write_bytes(b"{}")
+    assert listed(old, capsys)["trouble"] == ""
+
+
 # --- whatever stands there -----------------------------------------------------------------------------------
 
 

@@ -118,7 +118,11 @@ def test_the_exit_code(
         (["{book}", "--set", "pattern=\udcff"], "--set 'pattern=\\udcff': what is typed is not UTF-8 text"),
         (["{book}", "--set", "many=1_000"], "--set many: must be a number, not '1_000'"),
         (["{book}", "--junit", "/nowhere/x.xml"], "--junit /nowhere/x.xml: No such file or directory"),
+        (["{book}", "--junit", "-"], "--junit '-' names no file"),
+        (["{book}", "--junit", ""], "--junit '' names no file"),
+        (["{book}", "--junit", "x.xml", "--plan"], "--plan runs nothing: there is no result for --junit"),
         (["{book}", "--resume", "/nowhere"], "there is no report in"),
+        (["{book}", "--resume", ""], "--resume '' names nothing"),
         (["{book}", "--fail-on", "sometimes"], "--fail-on 'sometimes' is not a level"),
     ],
 )

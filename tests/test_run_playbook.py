@@ -238,6 +238,32 @@ def test_only_a_report_of_the_same_playbook_is_gone_on_from(run: Runner, field: 
     assert len(run.folders) == 1
 
 
+def test_of_a_host_that_the_report_does_not_know_nothing_is_kept_and_that_is_said(run: Runner) -> None:
+    run(books.CHAIN, "--only", "server")
+    (folder,) = run.folders
+    other = run(books.CHAIN, "--only", "server", "--resume", str(folder), hosts="b")
+    assert [step["kept_from"] for step in other["steps"]] == ["", "", ""]
+    assert run.err == "ddprobe: --resume: nothing is kept of b: the report is of a\n"
+    run(books.CHAIN, "--only", "server", "--resume", str(folder), hosts="a b")
+    assert run.err == "ddprobe: --resume: nothing is kept of b: the report is of a\n"
+    run(books.CHAIN, "--only", "server", "--resume", str(folder), "-q", hosts="b")
+    assert run.err == ""
+    run(books.CHAIN, "--only", "server", "--resume", str(folder))
+    assert run.err == ""
+
+
+def test_a_host_that_moved_is_another(run: Runner, field: books.Field) -> None:
+    run(books.CHAIN, "--only", "server")
+    (folder,) = run.folders
+    words = ["run", field.book(books.CHAIN), "a", "--only", "server", "--resume", str(folder)]
+    cli.run([*words, "--hosts", field.hosts(dead=("a",)), "--reports", str(run.reports)])
+    said = run.capsys.readouterr().err
+    told = (
+        "--resume: nothing is kept of a: in the report it stands at another address, or with other settings"
+    )
+    assert f"ddprobe: {told}\n" in said
+
+
 def test_a_secret_among_the_vars_is_masked_and_must_be_said_again(run: Runner, field: books.Field) -> None:
     key = "hf_" + "QwErTyUiOpAsDfGhJk12"
     report = run(books.CHAIN, "--set", f"pattern={key}")

@@ -6,17 +6,14 @@ A command's module is imported when that command is typed: `ddprobe --help` wait
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ddprobe import __version__
-from ddprobe.cli import helppage
+from ddprobe.cli import helppage, streams
 from ddprobe.cli.plain import PlainCommand, PlainGroup, nearest, page_in_place_of_command
 from ddprobe.errors import Cancelled, DdprobeError, UsageError
 
@@ -125,17 +122,15 @@ def _start(
 
 def run(argv: Sequence[str]) -> int:
     """Carry out one command line. Returns the exit code; every error is a line on stderr."""
-    # Closed by the caller (`>&-`): what would be said goes nowhere, and what is done stays the same.
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+    streams.stand_in()
     try:
         code = _run(list(argv))
-        sys.stdout.flush()
+        if why := streams.fault():
+            return _say(why, "", code or 4)
         return code
     except BrokenPipeError:
-        # The reader has gone (`| head`): nothing failed, and nobody is left to tell.
-        quieten_stdout()
+        # The reader of a help page has gone: nothing failed, and nobody is left to tell.
+        streams.quieten("stdout")
         return 0
     except (KeyboardInterrupt, Cancelled):
         return _say("interrupted", "", 130)
@@ -147,7 +142,8 @@ def run(argv: Sequence[str]) -> int:
         if isinstance(error, DdprobeError):
             return _say(error.message, error.advice, error.exit_code)
         if isinstance(error, OSError):
-            return _say(str(error), "--debug shows where", 4)
+            where = f"{error.filename}: " if error.filename else ""
+            return _say(f"{where}{error.strerror or error}", "--debug shows where", 4)
         what = f"an error in ddprobe itself: {type(error).__name__}: {error}"
         return _say(what, "--debug shows where; please report it", 4)
 
@@ -190,18 +186,5 @@ def _usage(error: Any, argv: list[str]) -> UsageError:
 def _say(message: str, advice: str, code: int) -> int:
     lines = [f"ddprobe: {message}"] + ([f"  {advice}"] if advice else [])
     # What a host or a file said may hold terminal escapes.
-    text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "�", "\n".join(lines))
-    try:
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-    except OSError:
-        pass
+    streams.note(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "�", "\n".join(lines)))
     return code
-
-
-def quieten_stdout() -> None:
-    """Send what is still to be written to stdout nowhere, so that the interpreter's end stays quiet."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process

@@ -75,10 +75,9 @@ def commit_probe(
     from ddprobe.probes.draft.commit import DraftCommit
 
     given = measuring.Mistakes("commit-probe")
-    chosen_arms = given.noted("", lambda: _arms(arms or "", text is not None))
     probe = DraftCommit(
         contexts=given.contexts(contexts),
-        arms=chosen_arms,
+        arms=given.arms(arms, lambda words: _arms(words, text is not None)),
         steps=given.steps(steps),
         prompts=given.number(4, "--prompts", prompts, 1, MAX_PROMPTS),
         text=given.text(text),
@@ -99,7 +98,7 @@ def commit_probe(
 def _arms(text: str, with_text: bool) -> str:
     from ddprobe.arms import ARMS
 
-    words = [word.strip() for word in text.split(",")] if text else []
+    words = [word.strip() for word in text.split(",")]
     for word in words:
         if word not in ARMS:
             raise UsageError(

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddprobe.cli import screen
+from ddprobe import plainfile
+from ddprobe.cli import screen, streams
 from ddprobe.cli.options import Options
 from ddprobe.model import LAB_TAG, Host, Report, Step, exit_code
 
@@ -24,7 +25,7 @@ View = Callable[[Report, Path], None]
 
 def reports_folder(options: Options) -> Path:
     """Where reports are kept: `--reports`, $DDPROBE_REPORTS, ./reports."""
-    return Path(options.reports or os.environ.get("DDPROBE_REPORTS") or "reports").expanduser()
+    return plainfile.named(options.reports or os.environ.get("DDPROBE_REPORTS") or "reports")
 
 
 def look(
@@ -43,7 +44,8 @@ def look(
 
 
 def present(report: Report, folder: Path, options: Options, view: View | None = None) -> int:
-    """Show a finished run. Returns its exit code."""
+    """Show a finished run. Returns its exit code, which is none of 0 where it could not be shown."""
+    code = exit_code(report, options.fail_on)
     try:
         if options.json:
             screen.show_json(report)
@@ -51,16 +53,13 @@ def present(report: Report, folder: Path, options: Options, view: View | None = 
             view(report, folder)
         else:
             screen.show(report, folder, options)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone (`| head`); the run is whole and its exit code stands.
-        from ddprobe.cli.app import quieten_stdout
-
-        quieten_stdout()
+    except streams.Unwritten as error:
+        streams.note(f"ddprobe: {error.message}; the run is whole, and its report is in {folder}")
+        return code or error.exit_code
     except Exception:
-        sys.stderr.write(f"ddprobe: the run is whole, but it cannot be shown; its report is in {folder}\n")
+        streams.note(f"ddprobe: the run is whole, but it cannot be shown; its report is in {folder}")
         raise
-    return exit_code(report, options.fail_on)
+    return code
 
 
 def carry_out(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from typing import Annotated
 
@@ -64,7 +63,6 @@ def up(
                 Paragraph(running.ssh_command, "command"),
             )
             screen.draw([note, Pairs(rows), *ways], options)
-        sys.stdout.flush()
         try:
             ended.wait()
         except KeyboardInterrupt:

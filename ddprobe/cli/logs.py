@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddprobe.cli import flow, targets
+from ddprobe.cli import flow, streams, targets
 from ddprobe.cli.options import Hosts, Options, with_options
 from ddprobe.errors import UsageError
 
@@ -111,9 +111,14 @@ def _paced(*, quiet: bool, named: bool) -> Opener:
 
         def _write(self, lines: list[bytes]) -> None:
             host = f"{clean(self.host.name)}  " if named else ""
-            for line in filter(None, lines):
-                sys.stdout.write(f"{host}{clean(line.decode('utf-8', 'replace').rstrip())}\n")
-            sys.stdout.flush()
+            try:
+                for line in filter(None, lines):
+                    sys.stdout.write(f"{host}{clean(line.decode('utf-8', 'replace').rstrip())}\n")
+                sys.stdout.flush()
+            except OSError:
+                # Nobody follows any more, as after Ctrl-C.
+                streams.quieten("stdout")
+                self.cancelled.set()
 
         def sweep(self) -> int:
             return self.inner.sweep()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
+from ddprobe import plainfile
 from ddprobe.cli import flow, targets
 from ddprobe.cli.options import Options
 from ddprobe.cli.plain import nearest
@@ -18,6 +19,7 @@ MAX_CONTEXT = 16 * 1024 * 1024
 MAX_STEPS = 100_000
 MAX_SEED = 2**31 - 1
 
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
 T = TypeVar("T")
 
 Plan = Annotated[
@@ -55,29 +57,36 @@ class Mistakes:
         return self.noted(otherwise, lambda: _number(option, text, least, most))
 
     def contexts(self, text: str | None) -> str:
-        return self.noted("", lambda: contexts_of(text or ""))
+        return self._given("--contexts", text, contexts_of)
 
     def steps(self, text: str) -> int:
         return self.number(64, "--steps", text, 1, MAX_STEPS)
 
     def text(self, file: str | None) -> str:
-        return "" if file is None else self.noted("", lambda: text_of(file))
+        return self._given("--text", file, text_of)
 
     def max_context(self, text: str | None) -> str:
-        return self.noted("", lambda: str(size_of(text, "--max-context"))) if text else ""
+        return self._given("--max-context", text, lambda given: str(size_of(given, "--max-context")))
 
     def seed(self, text: str | None) -> int:
         """The seed given, or one that nobody chose: it is reported with the run."""
         return drawn() if text is None else self.number(0, "--seed", text, 0, MAX_SEED)
 
     def engine(self, name: str | None) -> str:
-        return self.noted("", lambda: engine_of(name)) if name else ""
+        return self._given("--engine", name, engine_of)
 
     def url(self, text: str | None, option: str = "--url") -> str:
-        return self.noted("", lambda: url_of(text, option)) if text else ""
+        return self._given(option, text, lambda given: url_of(given, option))
 
     def baseline(self, report: str | None, options: Options) -> str:
-        return self.noted("", lambda: baseline_of(report, options)) if report else ""
+        return self._given("--baseline", report, lambda given: baseline_of(given, options))
+
+    def arms(self, text: str | None, known: Callable[[str], str]) -> str:
+        return self._given("--arms", text, known)
+
+    def _given(self, option: str, text: str | None, read: Callable[[str], str]) -> str:
+        """What the option comes to; nothing where it is not given. An empty value is a mistake, as of a script's."""
+        return "" if text is None else self.noted("", lambda: read(something(text, option)))
 
     def request_timeout(self, options: Options) -> float:
         return self.noted(0.0, lambda: targets.seconds(options) or 0.0)
@@ -93,6 +102,13 @@ class Mistakes:
             )
 
 
+def something(text: str, option: str) -> str:
+    """The value as it is; one of blanks alone names nothing. Raises `UsageError`."""
+    if not text.strip():
+        raise UsageError(f"{option} {text!r} names nothing", f"give {option} a value, or leave it out")
+    return text
+
+
 def drawn() -> int:
     """A seed nobody chose: it is reported with the run."""
     import secrets
@@ -101,7 +117,7 @@ def drawn() -> int:
 
 
 def _number(option: str, text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10):
+    if not _WHOLE.fullmatch(text):
         raise UsageError(f"{option} {text!r} is not a whole number")
     if not least <= int(text) <= most:
         raise UsageError(f"{option} {text} is out of bounds", f"from {least} to {most}")
@@ -123,23 +139,23 @@ def size_of(text: str, option: str) -> int:
 
 def contexts_of(text: str) -> str:
     """A list of lengths in tokens, `auto` as it is."""
-    words = [word.strip() for word in text.split(",")] if text else []
-    if text and not all(words):
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
         raise UsageError(f"--contexts {text!r} has an empty place", "as in 1k,16k,64k,128k, or auto")
     return ",".join(word if word == "auto" else str(size_of(word, "--contexts")) for word in words)
 
 
 def text_of(name: str) -> str:
     """The file's text, byte for byte."""
-    path = Path(name).expanduser()
+    path = plainfile.named(name)
     try:
-        if path.stat().st_size > MAX_TEXT:
-            raise UsageError(f"--text {name}: it is larger than 8 MiB")
-        data = path.read_bytes()
-    except (OSError, ValueError, RuntimeError) as error:
-        raise UsageError(f"--text {name}: {getattr(error, 'strerror', None) or error}") from None
-    if len(data) > MAX_TEXT:
-        raise UsageError(f"--text {name}: it is larger than 8 MiB")
+        if plainfile.is_handed_over(path):
+            with path.open("rb") as stream:
+                data = plainfile.whole(stream, path, MAX_TEXT)
+        else:
+            data = plainfile.read(path, MAX_TEXT)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--text {name}: {plainfile.said(error)}") from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

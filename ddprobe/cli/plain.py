@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ddprobe.cli import helppage
+from ddprobe.cli import helppage, streams
 from ddprobe.errors import UsageError
 
 Command = Callable[..., int]
@@ -68,7 +68,8 @@ def page_in_place_of_command(context: typer.Context) -> int | None:
     """Print the help page when no command was named, which is a mistake."""
     if context.invoked_subcommand is not None:
         return None
-    typer.echo(context.get_help())
+    with streams.printing():
+        typer.echo(context.get_help())
     return 2
 
 
@@ -95,5 +96,10 @@ def _as_given(parameter: Any, context: Any, value: Any) -> Any:
             )
         value = () if several else None
     if parameter.callback is not None:
-        value = parameter.callback(context, parameter, value)
+        try:
+            value = parameter.callback(context, parameter, value)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # a page, printed
+            raise streams.unwritten(error) from None
     return value

@@ -31,11 +31,11 @@ def list_reports(options: Options) -> int:
     from ddprobe import store
 
     folder = flow.reports_folder(options)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder", "name a folder of reports with --reports")
-    if options.reports and not folder.exists():
-        raise UsageError(f"there is no folder {folder}", "name a folder of reports with --reports")
     found = store.list_reports(folder)
+    if not found and folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder", "name a folder of reports with --reports")
+    if not found and options.reports and not folder.exists():
+        raise UsageError(f"there is no folder {folder}", "name a folder of reports with --reports")
     if options.json:
         document = {"schema": "ddprobe-reports/1", "reports": [_plain(one) for one in found]}
         screen.dump(document)
@@ -51,12 +51,20 @@ def list_reports(options: Options) -> int:
             ("lab: " if one.lab else "") + inventory.fold(one.hosts),
             str(one.steps),
             f"{one.seconds:.1f} s",
-            one.trouble or ": ".join((one.word, *one.verdicts[:1])),
+            _ended(one),
         )
         for one in found
     )
     screen.draw([Table(("report", "hosts", "steps", "took", "ended"), rows)], options)
     return 0
+
+
+def _ended(one: ReportSummary) -> str:
+    """`fail: drafter_dead`; of one that is damaged, what is; of one that cannot be read, why."""
+    if one.outcome is None:
+        return f"? {one.trouble}"
+    told = ": ".join((one.word, *one.verdicts[:1]))
+    return f"? {told}, damaged: {one.trouble}" if one.trouble else told
 
 
 def _plain(one: ReportSummary) -> dict[str, Any]:
@@ -118,9 +126,12 @@ def show(
 
 def folder_of(name: str | None, reports: Path) -> Path:
     """The report folder that is meant."""
-    if name and (Path(name).is_file() or _is_report(Path(name))):
+    from ddprobe import plainfile
+    from ddprobe.store import holds_report, report_folders
+
+    if name and (not plainfile.trouble(Path(name)) or holds_report(Path(name))):
         return Path(name)
-    there = sorted((p for p in reports.iterdir() if _is_report(p)), reverse=True) if reports.is_dir() else []
+    there = sorted(report_folders(reports), reverse=True)
     if not there:
         raise UsageError(f"there is no report in {reports}", "name a folder of reports with --reports")
     if name is None:
@@ -134,7 +145,3 @@ def folder_of(name: str | None, reports: Path) -> Path:
         f"there is no report {name!r} in {reports}",
         nearest(name, [p.name for p in there]) or "see ddprobe report list",
     )
-
-
-def _is_report(folder: Path) -> bool:
-    return any((folder / file).is_file() for file in ("events.jsonl", "report.json"))

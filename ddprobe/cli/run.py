@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import sys
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ddprobe import __version__
-from ddprobe.cli import flow, screen, targets
+from ddprobe.cli import flow, screen, streams, targets
 from ddprobe.cli.options import Hosts, Options, with_options
 from ddprobe.errors import UsageError
 from ddprobe.model import LAB_TAG, Host, Report
@@ -76,19 +76,21 @@ def run(
     if earlier is not None and earlier.report.lab is not any(LAB_TAG in host.tags for host in chosen):
         whose = "is the lab's" if earlier.report.lab else "is of real hosts, and this is the lab"
         raise UsageError(f"--resume: {earlier.folder} {whose}", "run the playbook without --resume")
+    if plan and junit is not None:
+        raise UsageError("--plan runs nothing: there is no result for --junit", "give one of them")
     if plan:
         return _show_plan(booked, chosen, options)
     if junit is not None:
         _writable(junit)
+    if earlier is not None and not options.quiet:
+        _name_strangers(earlier, chosen)
     report, folder = flow.carry_out(
         book.name, chosen, booked.stages, options, book=booked.told, earlier=earlier
     )
     told = junit is None or _write_junit(junit, report, options)
     code = flow.present(report, folder, options)
     if report.interrupted and not options.quiet and not options.json:
-        sys.stderr.write(
-            f"to go on from there: ddprobe run {shlex.join([playbook, '--resume', str(folder)])}\n"
-        )
+        streams.note(f"to go on from there: ddprobe run {shlex.join([playbook, '--resume', str(folder)])}")
     return code if told else code or 4
 
 
@@ -100,7 +102,7 @@ def _write_junit(name: str, report: Report, options: Options) -> bool:
     try:
         Path(name).write_text(view.text(report, options.fail_on), encoding="utf-8")
     except OSError as error:
-        sys.stderr.write(f"ddprobe: --junit {render.line(name)}: {error.strerror or error}\n")
+        streams.note(f"ddprobe: --junit {render.line(name)}: {error.strerror or error}")
         return False
     return True
 
@@ -155,11 +157,30 @@ def _hosts(
         raise
 
 
+def _name_strangers(earlier: Earlier, chosen: Sequence[Host]) -> None:
+    """Say on stderr of which hosts nothing can be kept."""
+    from ddprobe.redact import Redactor
+    from ddprobe.render import line, together
+    from ddprobe.running import masking
+
+    strangers = [host.name for host in chosen if not earlier.knows(masking.shown(host, Redactor()))]
+    new = [name for name in strangers if name not in earlier.hosts]
+    moved = [name for name in strangers if name in earlier.hosts]
+    for names, why in (
+        (new, f"the report is of {together(earlier.hosts) or 'no host'}"),
+        (moved, "in the report it stands at another address, or with other settings"),
+    ):
+        if names:
+            streams.note(line(f"ddprobe: --resume: nothing is kept of {together(names)}: {why}"))
+
+
 def _earlier(name: str, book: Playbook, options: Options) -> Earlier:
     from ddprobe.cli import report
     from ddprobe.rejudging import rejudge
     from ddprobe.running.earlier import Earlier
 
+    if not name.strip():
+        raise UsageError(f"--resume {name!r} names nothing", "give it a report, or leave it out")
     found = Earlier(report.folder_of(name, flow.reports_folder(options)))
     if found.report.version != __version__:
         # What is kept must be what this version says of it, as its report will claim.
@@ -176,7 +197,7 @@ def _earlier(name: str, book: Playbook, options: Options) -> Earlier:
             f"--resume: {found.folder} is a report of the playbook {record.name!r}, not of {book.name!r}"
         )
     if record.digest != book.digest and not options.quiet:
-        sys.stderr.write("ddprobe: the playbook is another than then: steps that ask otherwise run again\n")
+        streams.note("ddprobe: the playbook is another than then: steps that ask otherwise run again")
     return found
 
 
@@ -216,7 +237,11 @@ def _show_plan(booked: Any, hosts: Sequence[Host], options: Options) -> int:
 def _writable(name: str) -> None:
     """Find out before anything is asked. Raises `UsageError`."""
     path = Path(name)
+    if not name.strip() or name == "-":
+        raise UsageError(f"--junit {name!r} names no file", "give it a file's name")
     try:
+        if path.exists() and stat.S_ISFIFO(path.stat().st_mode):
+            raise UsageError(f"--junit {name}: it is a pipe, which is waited for without end", "name a file")
         with path.open("a", encoding="utf-8"):
             pass
     except OSError as error:

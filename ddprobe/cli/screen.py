@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ddprobe.blocks import Block
+from ddprobe.cli import streams
 from ddprobe.cli.options import Options
 from ddprobe.model import Progress, Report
 
@@ -17,20 +18,22 @@ def draw(blocks: Iterable[Block], options: Options) -> None:
     """Blocks for a person."""
     from ddprobe.render import terminal
 
-    terminal.draw(blocks, colour=False if options.no_color else None)
+    with streams.printing():
+        terminal.draw(blocks, colour=False if options.no_color else None, whole_lines=options.quiet)
 
 
 def show(report: Report, folder: Path, options: Options) -> None:
     """The report for a person."""
     from ddprobe.render import terminal
 
-    terminal.show(
-        report,
-        folder=folder,
-        verbose=options.verbose,
-        quiet=options.quiet,
-        colour=False if options.no_color else None,
-    )
+    with streams.printing():
+        terminal.show(
+            report,
+            folder=folder,
+            verbose=options.verbose,
+            quiet=options.quiet,
+            colour=False if options.no_color else None,
+        )
 
 
 def show_json(report: Report) -> None:
@@ -57,7 +60,7 @@ def show_markdown(report: Report) -> None:
 def _write(text: str) -> None:
     # A name that came from a host may hold what UTF-8 cannot say.
     data = text.rstrip("\n").encode("utf-8", "replace").decode("utf-8")
-    sys.stdout.write(data + "\n")
+    streams.write(data + "\n")
 
 
 @contextlib.contextmanager

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Sequence
 
 from ddprobe import inventory
+from ddprobe.cli import streams
 from ddprobe.cli.options import Options
 from ddprobe.errors import UsageError
 from ddprobe.inventory import Inventory
@@ -23,7 +23,7 @@ def load(options: Options) -> Inventory | None:
 
     found = hostsfile.load(path)
     for warning in found.warnings:
-        sys.stderr.write(f"ddprobe: warning: {warning}\n")
+        streams.note(f"ddprobe: warning: {warning}")
     return found
 
 

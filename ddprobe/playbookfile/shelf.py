@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import ddprobe
+from ddprobe import plainfile
 from ddprobe.errors import PlaybookError
 from ddprobe.yamlfile import nearest
 
@@ -50,15 +51,8 @@ def all_of_them() -> tuple[tuple[str, str, Path], ...]:
 def find(word: str) -> Path:
     """The file that is meant: a path, or a name. Raises `PlaybookError` when there is none."""
     if "/" in word or "." in word:
-        path = Path(word).expanduser()
-        if not path.is_file():
-            why = (
-                "it is a folder"
-                if path.is_dir()
-                else "it is no plain file"
-                if path.exists()
-                else "there is no such file"
-            )
+        path = plainfile.named(word)
+        if why := plainfile.trouble(path):
             raise PlaybookError(f"{word}: {why}", "ddprobe playbook list shows those there are")
         return path
     names = {name: path for name, _, path in all_of_them()}

@@ -4,10 +4,11 @@ What rests on a file that is missing, or is not what was written, is unknown, an
 """
 
 from ddprobe.rejudging.comparing import CHANGED, compared
-from ddprobe.rejudging.damage import DAMAGED, MOST_TOLD, damaged
+from ddprobe.rejudging.damage import MOST_TOLD, damaged
 from ddprobe.rejudging.files import files_of, judge_files, paths_of, placed
 from ddprobe.rejudging.report import rejudge
 from ddprobe.rejudging.ruling import ruled
+from ddprobe.store import DAMAGED
 
 __all__ = [
     "CHANGED",

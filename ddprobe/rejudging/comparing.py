@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ddprobe.facts import Rejudged
 from ddprobe.model import Report
-from ddprobe.rejudging.damage import DAMAGED
+from ddprobe.store import DAMAGED
 
 CHANGED = "analyse.changed"
 

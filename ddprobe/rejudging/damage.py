@@ -9,9 +9,8 @@ from ddprobe import store
 from ddprobe.facts import EvidenceFile
 from ddprobe.facts.files import FILES
 from ddprobe.model import Cite, Fact, Finding, Outcome, StepRecord
-from ddprobe.store import EVENTS, MANIFEST, REPORT, Kept
+from ddprobe.store import DAMAGED, EVENTS, MANIFEST, REPORT, Kept
 
-DAMAGED = "report.damaged"
 MOST_TOLD = 20
 """Damaged files that are told one by one."""
 

@@ -28,7 +28,7 @@ def read_again(folder: Path, steps: Sequence[StepRecord], lost: Mapping[str, str
         reading = evidence.Reading(of_bytes(file.name, b""), (Found("", others),))
         if file.kept and path and path not in lost:
             try:
-                data = store.inside(folder, path).read_bytes()
+                data = store.read(folder, path)
             except (OSError, ValueError):
                 pass  # it went away this moment
             else:

@@ -13,9 +13,9 @@ from ddprobe.facts.files import AGAIN, FILES
 from ddprobe.model import Finding, Gap, Host, Hypothesis, Report, Step, StepRecord, Verdict
 from ddprobe.rejudging import files
 from ddprobe.rejudging.comparing import CHANGED
-from ddprobe.rejudging.damage import DAMAGED, damaged, without
+from ddprobe.rejudging.damage import damaged, without
 from ddprobe.rejudging.ruling import ruled
-from ddprobe.store import EVENTS, Kept
+from ddprobe.store import DAMAGED, EVENTS, Kept
 
 
 def rejudge(folder: Path, kept: Kept | None = None) -> Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import os
 import re
 import sys
@@ -60,8 +61,6 @@ codecs.register_error("ddprobe.marks", _in_plain_marks)
 
 def console_for(colour: bool | None, width: int | None, file: TextIO | None) -> Console:
     """A console that reads no markup; unset, colour and width are what the terminal and the person ask for."""
-    from rich.console import Console
-
     out = file or sys.stdout
     tty = out.isatty()
     if colour is None:
@@ -71,7 +70,7 @@ def console_for(colour: bool | None, width: int | None, file: TextIO | None) -> 
         width = int(columns) if columns.isdigit() and int(columns) else PIPED_WIDTH
     if "utf" not in (getattr(out, "encoding", None) or "utf-8").lower() and hasattr(out, "reconfigure"):
         out.reconfigure(errors="ddprobe.marks")
-    return Console(
+    return _console()(
         file=out,
         width=width,
         color_system=None if not colour else "auto" if tty else "standard",
@@ -84,6 +83,19 @@ def console_for(colour: bool | None, width: int | None, file: TextIO | None) -> 
     )
 
 
+@functools.cache
+def _console() -> type[Console]:
+    from rich.console import Console
+
+    class Plain(Console):
+        """A console that leaves it to others what a reader who has gone means: Rich's own ends the program with 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise
+
+    return Plain
+
+
 def plain(text: str, style: str = "") -> Text:
     """Text from anywhere, made safe."""
     from rich.text import Text
@@ -91,9 +103,9 @@ def plain(text: str, style: str = "") -> Text:
     return Text(render.clean(text), style=style)
 
 
-def say(console: Console, text: str, style: str = "") -> None:
+def say(console: Console, text: str, style: str = "", whole_lines: bool = False) -> None:
     """Print text from anywhere."""
-    put(console, plain(text, style))
+    put(console, plain(text, style), whole_lines)
 
 
 def put(console: Console, drawn: RenderableType, whole_lines: bool = False) -> None:
@@ -120,14 +132,14 @@ def hanging(console: Console, head: Text, body: Text) -> None:
 # --- blocks ------------------------------------------------------------------------------------------------
 
 
-def draw_block(console: Console, block: Block) -> None:
-    """Draw one block."""
+def draw_block(console: Console, block: Block, whole_lines: bool = False) -> None:
+    """Draw one block. `whole_lines`: what is a sentence stays on its line."""
     if isinstance(block, Heading):
         say(console, block.text, "bold")
     elif isinstance(block, Paragraph) and block.tone == "command":
         put(console, plain(render.line(block.text)), whole_lines=True)
     elif isinstance(block, Paragraph):
-        say(console, block.text, _TONES.get(block.tone, ""))
+        say(console, block.text, _TONES.get(block.tone, ""), whole_lines)
     elif isinstance(block, Pairs):
         put(console, _pairs(console, block))
     elif isinstance(block, Table):

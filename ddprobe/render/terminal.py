@@ -45,10 +45,10 @@ def show(
     """
     console = console_for(colour, width, file)
     if report.lab:
-        say(console, render.LAB, "bold magenta")
+        say(console, render.LAB, "bold magenta", whole_lines=quiet)
     if quiet:
         shortest.draw(console, report)
-        _ending(console, report, None)
+        _ending(console, report, None, whole_lines=True)
         return
     if report.lab:
         say(console, "")
@@ -68,13 +68,14 @@ def draw(
     colour: bool | None = None,
     width: int | None = None,
     file: TextIO | None = None,
+    whole_lines: bool = False,
 ) -> None:
-    """Draw blocks alone."""
+    """Draw blocks alone. `whole_lines`: what is a sentence stays on its line."""
     console = console_for(colour, width, file)
     for number, block in enumerate(blocks):
         if number:
             console.print()
-        draw_block(console, block)
+        draw_block(console, block, whole_lines)
 
 
 # --- steps -------------------------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def _host(host: HostRecord, verbose: int) -> Iterator[Text]:
         )
 
 
-def _ending(console: Console, report: Report, folder: Path | None) -> None:
+def _ending(console: Console, report: Report, folder: Path | None, *, whole_lines: bool = False) -> None:
     from rich.text import Text
 
     if folder is not None:
@@ -268,4 +269,4 @@ def _ending(console: Console, report: Report, folder: Path | None) -> None:
     elif word == report.outcome.label:
         outcome = report.outcome
     mark, style = MARKS[outcome]
-    put(console, Text.assemble((f"{mark} {word}", style), (f"  {render.closing(report)}", "")))
+    put(console, Text.assemble((f"{mark} {word}", style), (f"  {render.closing(report)}", "")), whole_lines)

@@ -41,13 +41,19 @@ class Earlier:
         """The hosts that it is on."""
         return tuple(host.name for host in self.report.hosts)
 
+    def knows(self, host: Host) -> bool:
+        """Whether it is on this host: one of another address is another under the same name."""
+        if host.name not in self.hosts:
+            return False
+        then = store.known_host(self.folder, host.name)
+        return all(getattr(then, name) == getattr(host, name) for name in WHERE)
+
     def kept(self, host: Host, step: str, probe: str, settings: Settings) -> Done | None:
         """The step as it was then, with what was found; None where it must run again. `host`: as a report keeps it."""
         record = self._steps.get((host.name, step))
         if record is None or record.status != "done" or record.probe != probe:
             return None
-        then = store.known_host(self.folder, host.name)
-        if any(getattr(then, name) != getattr(host, name) for name in WHERE):
+        if not self.knows(host):
             return None
         if _comparable(record.settings) != _comparable(settings) or not self._whole(record):
             return None
@@ -70,7 +76,7 @@ class Earlier:
             return False
 
     def _read(self) -> Callable[[str], bytes]:
-        return lambda path: store.inside(self.folder, path).read_bytes()
+        return lambda path: store.read(self.folder, path)
 
 
 def _paths(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ Folders are 0700 and files 0600. Names from hosts and probes become safe file na
 front, no two that differ in case alone.
 """
 
-from ddprobe.store.damage import Damage, Kept, damage, kept
+from ddprobe.store.damage import DAMAGED, Damage, Kept, damage, kept
 from ddprobe.store.files import (
     EVENTS,
     MANIFEST,
@@ -21,21 +21,17 @@ from ddprobe.store.files import (
     PAGE,
     REPORT,
     artefact_path,
+    inside,
     paths_of,
+    read,
     safe_name,
 )
-from ddprobe.store.reading import (
-    ReportSummary,
-    evidence,
-    inside,
-    known_host,
-    list_reports,
-    load,
-    transcript,
-)
+from ddprobe.store.listing import ReportSummary, holds_report, list_reports, report_folders
+from ddprobe.store.reading import evidence, known_host, load, transcript
 from ddprobe.store.writing import ELSEWHERE, ReportWriter
 
 __all__ = [
+    "DAMAGED",
     "ELSEWHERE",
     "EVENTS",
     "MANIFEST",
@@ -49,12 +45,15 @@ __all__ = [
     "artefact_path",
     "damage",
     "evidence",
+    "holds_report",
     "inside",
     "kept",
     "known_host",
     "list_reports",
     "load",
     "paths_of",
+    "read",
+    "report_folders",
     "safe_name",
     "transcript",
 ]

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ddprobe import plainfile
 from ddprobe.errors import UsageError
 from ddprobe.facts import EvidenceFile
 from ddprobe.facts.files import FILES
 from ddprobe.model import COLLECTED, Artefact, Cite, HostRecord, Report, StepRecord
 from ddprobe.store import reading
-from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, MANIFEST, PAGE, REPORT, paths_of
-from ddprobe.store.reading import inside
+from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, MANIFEST, PAGE, REPORT, opened, paths_of, read
 
+DAMAGED = "report.damaged"
+"""The finding that says so."""
 ALTERED = "is not what was written"
 GONE = "is missing"
 UNLISTED = "is missing, or has no line that can be read"
@@ -54,17 +57,40 @@ class Kept:
 def kept(folder: Path) -> Kept:
     """What the folder of a report still tells. Raises `UsageError` when that is nothing."""
     folder = folder.parent if folder.is_file() else folder
-    own = {path: _against(folder, path, digest) for path, digest in _told(folder) if path in (REPORT, EVENTS)}
-    report, troubles = _sound(folder, own)
+    listed = _told(folder)
+    report, troubles = _sound(folder, _own(folder, listed, (REPORT, EVENTS)))
     if troubles:
         report = _with_untold(folder, report)
-    if not report.steps and not report.hosts and troubles:
-        raise UsageError(f"nothing is left of the report in {folder}: {_words(troubles)}")
-    if (folder / REPORT).is_file() and not _told(folder):
-        troubles.append(Damage(MANIFEST, f"{UNLISTED}: whether the other files were altered is unknown"))
+    _see_that_something_is_left(folder, report, troubles)
+    troubles += _unlisted(folder, listed)
     known = {each.path for each in troubles}
     found = [each for each in damage(folder, report) if each.path not in known]
     return Kept(report, tuple(sorted((*troubles, *found), key=lambda each: each.path)))
+
+
+def glance(folder: Path) -> Kept:
+    """The same of report.json alone, for a list of many: what the evidence has lost is not looked at."""
+    listed = _told(folder)
+    report, troubles = _sound(folder, _own(folder, listed, (REPORT,)))
+    _see_that_something_is_left(folder, report, troubles)
+    return Kept(report, (*troubles, *_unlisted(folder, listed)))
+
+
+def _own(folder: Path, listed: Sequence[tuple[str, str]], paths: Sequence[str]) -> dict[str, str]:
+    """How each of these files differs from what was written."""
+    return {path: _against(folder, path, digest) for path, digest in listed if path in paths}
+
+
+def _see_that_something_is_left(folder: Path, report: Report, troubles: Sequence[Damage]) -> None:
+    if not report.steps and not report.hosts and troubles:
+        raise UsageError(f"nothing is left of the report in {folder}: {_words(troubles)}")
+
+
+def _unlisted(folder: Path, listed: Sequence[tuple[str, str]]) -> list[Damage]:
+    """That a finished run has no manifest any more."""
+    if listed or not os.path.lexists(folder / REPORT):
+        return []
+    return [Damage(MANIFEST, f"{UNLISTED}: whether the other files were altered is unknown")]
 
 
 def damage(folder: Path, report: Report) -> tuple[Damage, ...]:
@@ -90,7 +116,7 @@ def _sound(folder: Path, own: dict[str, str]) -> tuple[Report, list[Damage]]:
     except FileNotFoundError:
         pass
     except UsageError as error:
-        troubles[REPORT] = error.message
+        troubles[REPORT] = troubles.get(REPORT) or error.message
     if REPORT not in reports or REPORT in troubles:
         try:
             told = reading.of_events(folder)
@@ -152,10 +178,7 @@ def _is_about(path: str, paths: Iterable[str]) -> bool:
 def _told(folder: Path) -> list[tuple[str, str]]:
     """(path, SHA-256) of each line of the manifest."""
     try:
-        manifest = inside(folder, MANIFEST)
-        if not manifest.is_file():
-            return []
-        lines = manifest.read_text("utf-8", "replace").splitlines()
+        lines = read(folder, MANIFEST).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError):
         return []
     return [(found[2], found[1]) for found in map(_LINE.fullmatch, lines) if found]
@@ -164,14 +187,13 @@ def _told(folder: Path) -> list[tuple[str, str]]:
 def _against(folder: Path, path: str, digest: str) -> str:
     """How the file differs from what was written; empty where it does not, or nobody can tell."""
     try:
-        file = inside(folder, path)
-        if not file.is_file():
-            return GONE
-        if not digest:
-            return ""
-        with file.open("rb") as stream:
+        with opened(folder, path) as stream:
+            if not digest:
+                return ""
             return "" if hashlib.file_digest(stream, "sha256").hexdigest() == digest else ALTERED
+    except (FileNotFoundError, NotADirectoryError):
+        return GONE
     except OSError as error:
-        return f"cannot be read: {error.strerror or error}"
+        return f"cannot be read: {plainfile.said(error)}"
     except ValueError:
         return "is outside of the report"

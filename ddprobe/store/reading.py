@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ddprobe import reportjson
+from ddprobe import plainfile, reportjson
 from ddprobe.errors import UsageError
 from ddprobe.facts import EvidenceFile
 from ddprobe.facts.files import FILES
@@ -26,13 +26,12 @@ from ddprobe.model import (
     HostRecord,
     HttpRequest,
     HttpResult,
-    Outcome,
     PlaybookRecord,
     Report,
     Result,
     StepRecord,
 )
-from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, NOT_REACHED, REPORT, paths_of
+from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, MAX_FILE, NOT_REACHED, REPORT, paths_of, read
 
 
 def load(folder: Path) -> Report:
@@ -57,13 +56,13 @@ def load(folder: Path) -> Report:
 def of_json(folder: Path) -> Report:
     """What report.json holds. Raises `FileNotFoundError`, and `UsageError` when it cannot be read."""
     try:
-        return reportjson.to_report(json.loads((folder / REPORT).read_bytes()))
+        return reportjson.to_report(json.loads(plainfile.read(folder / REPORT, MAX_FILE)))
     except FileNotFoundError:
         raise
     except reportjson.NotAReport:
         raise
     except OSError as error:
-        raise UsageError(f"cannot read {folder / REPORT}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {folder / REPORT}: {plainfile.said(error)}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot read {folder / REPORT}: {error}") from None
 
@@ -82,14 +81,14 @@ def of_events(folder: Path) -> Told:
     """What events.jsonl holds. Raises `FileNotFoundError`, and `UsageError` when it cannot be read."""
     path = folder / EVENTS
     try:
-        with path.open("rb") as file:
+        with plainfile.opened(path, MAX_FILE) as file:
             last = file.seek(0, 2) and file.seek(-1, 2)
             torn = bool(last) and file.read(1) != b"\n"
         return _from_events(path, torn=torn)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {path}: {plainfile.said(error)}") from None
 
 
 def _from_events(path: Path, *, torn: bool) -> Told:
@@ -190,7 +189,7 @@ def _file(host: str, step: str, given: Artefact) -> StepRecord:
 
 def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
     """Each line's event; None for a line that is none."""
-    with path.open("rb") as file:
+    with plainfile.opened(path, MAX_FILE) as file:
         for line in file:
             event = None
             with contextlib.suppress(ValueError, RecursionError):
@@ -254,13 +253,13 @@ def known_host(folder: Path, name: str) -> Host:
 
 
 def _result(folder: Path, artefact: Artefact) -> Result:
-    files = {part: inside(folder, path).read_bytes() for part, path in artefact.files}
+    files = {part: read(folder, path) for part, path in artefact.files}
     return _built(artefact, _asked(folder, artefact), files)
 
 
 def _asked(folder: Path, artefact: Artefact) -> dict[str, Any]:
     """The question, and what else `interpret` may look at besides the bytes."""
-    about = inside(folder, artefact.files[0][1].rpartition(".")[0] + ".json").read_bytes()
+    about = read(folder, artefact.files[0][1].rpartition(".")[0] + ".json")
     asked: dict[str, Any] = json.loads(about)["asked"]
     return asked
 
@@ -300,64 +299,3 @@ def _built(artefact: Artefact, asked: dict[str, Any], files: Mapping[str, bytes]
 
 def _without(asked: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in asked.items() if key != name}
-
-
-def inside(folder: Path, path: str) -> Path:
-    """A file of the report; a report that somebody sent may name others."""
-    found = (folder / path).resolve()
-    if not found.is_relative_to(folder.resolve()):
-        raise ValueError(f"{path!r} is outside of the report")
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSummary:
-    """A report among others."""
-
-    folder: Path
-    name: str
-    started: float
-    seconds: float = 0.0
-    hosts: tuple[str, ...] = ()
-    steps: int = 0
-    outcome: Outcome | None = None
-    """None when the report cannot be read."""
-    word: str = ""
-    """How the run ended, in the one word that the views use."""
-    verdicts: tuple[str, ...] = ()
-    """Their names, as they are ranked."""
-    interrupted: bool = False
-    lab: bool = False
-    trouble: str = ""
-    """Why it cannot be read."""
-
-
-def list_reports(reports_dir: Path) -> tuple[ReportSummary, ...]:
-    """Every report of a folder, newest first. One that cannot be read is listed with its trouble."""
-    if not reports_dir.is_dir():
-        return ()
-    folders = [p for p in reports_dir.iterdir() if (p / EVENTS).is_file() or (p / REPORT).is_file()]
-    summaries = [_summary(folder) for folder in folders]
-    return tuple(sorted(summaries, key=lambda summary: (summary.started, summary.folder.name), reverse=True))
-
-
-def _summary(folder: Path) -> ReportSummary:
-    from ddprobe import render
-
-    try:
-        report = load(folder)
-    except UsageError as error:
-        return ReportSummary(folder=folder, name=folder.name, started=0.0, trouble=error.message)
-    return ReportSummary(
-        folder=folder,
-        name=report.name,
-        started=report.started,
-        seconds=report.seconds,
-        hosts=tuple(host.name for host in report.hosts),
-        steps=len(report.steps),
-        outcome=report.outcome,
-        word=render.verdict_word(report),
-        verdicts=tuple(verdict.name for verdict in report.verdicts),
-        interrupted=report.interrupted,
-        lab=report.lab,
-    )

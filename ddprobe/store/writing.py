@@ -71,8 +71,9 @@ class ReportWriter:
                     number += 1
             writer = cls(folder, name, lab, started)
         except OSError as error:
-            in_its_place = reports_dir.exists() and not reports_dir.is_dir()
-            why = OSError(errno.ENOTDIR, "it is a file, not a folder") if in_its_place else error
+            why = error
+            if isinstance(error, FileExistsError | NotADirectoryError) and reports_dir.is_file():
+                why = OSError(errno.ENOTDIR, "it is a file, not a folder")
             raise UsageError(_unwritable(reports_dir, why), ELSEWHERE) from None
         if writer.trouble:
             raise UsageError(writer.trouble, ELSEWHERE)
