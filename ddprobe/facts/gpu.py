@@ -49,7 +49,8 @@ class GpuDriver(Fact):
     state: str = "answers"
     """`answers`, `hangs` (it was asked and did not answer in time), `stuck` (processes hung in it, so it was not
     asked), `refuses` (the tool ended with an error), `garbled` (it wrote something unreadable), `absent` (there is no
-    tool), `cut` (the answer did not come whole) or `unasked` (who sleeps in the kernel is unknown, so no tool was started)."""
+    tool), `cut` (the answer did not come whole) or `unasked` (no tool was started: who sleeps in the kernel is unknown, or
+    the run ended before)."""
     complaint: str = ""
     """What the tool said in place of an answer."""
     stuck: tuple[str, ...] = ()

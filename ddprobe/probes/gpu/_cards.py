@@ -13,7 +13,10 @@ from ddprobe.probes.gpu import _ladder
 
 SMI = ("smi", "smi-2", "smi-3", "smi-4", "remapped", "apps", "list", "topology", "version")
 """Keys under which nvidia-smi was asked, in order."""
-NO_PROGRAM = (126, 127)
+NOT_FOUND = 127
+"""The exit code of a program that is not there."""
+NO_PROGRAM = (126, NOT_FOUND)
+"""Of one that is not there, or that this user may not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def state(evidence: Evidence) -> tuple[str, str]:
     if why := _ladder.held_back(evidence):
         return why, "files under /proc/driver/nvidia cannot be read in time" if why == "hangs" else ""
     if found is None:
-        return "absent", ""
+        return ("unasked" if _ladder.wants_nvidia(evidence) else "absent"), ""
     for key in SMI:
         if evidence.has(key) and evidence.command(key).timed_out:
             return "hangs", f"{short(evidence.command(key))}: {evidence.command(key).trouble}"

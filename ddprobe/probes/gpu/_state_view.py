@@ -15,7 +15,7 @@ _STATES = {
     "refuses": "its tool ended with an error",
     "garbled": "its tool wrote something unreadable",
     "absent": "its tool is not there",
-    "unasked": "not asked: whether processes are stuck in it is unknown",
+    "unasked": "not asked: how the cards are is unknown",
     "cut": "the answer of its tool did not come whole",
 }
 _BENIGN = frozenset({"gpu_idle", "applications_clocks_setting"})

@@ -71,18 +71,33 @@ class GpuState(Probe):
         for each in others:
             if isinstance(each, GpuDriver):
                 yield from _of_amd(each, host)
-        if driver is None and not others and evidence.result("displays").whole:
-            yield Finding(
-                id="gpu.none",
-                outcome=Outcome.WARN,
-                subject=host,
-                summary="no GPU: the PCI bus lists none of NVIDIA or AMD, no driver of NVIDIA is loaded, and there is no "
-                "nvidia-smi",
-                cites=(Cite("displays"), Cite("driver")),
-            )
+        if driver is None and not others:
+            yield from _none(evidence)
 
     def show(self, facts: Sequence[Fact]) -> Iterator[Block]:
         yield from _state_view.blocks(facts)
+
+
+def _none(evidence: Evidence) -> Iterator[Finding | Gap]:
+    """No GPU, where all that could show one was answered whole and shows none."""
+    found = _cards.query(evidence)
+    seen = ("displays", "vendors", "driver")
+    if found is None or not all(evidence.has(key) and evidence.result(key).whole for key in seen):
+        return
+    cite = Cite(found.result.key)
+    if found.result.exit_code != _cards.NOT_FOUND:
+        said = nvidia_smi.complaint(*_ladder.said(found.result))
+        why = f"exit code {found.result.exit_code}" + (f": {said}" if said else "")
+        yield Gap("nvidia-smi", f"{why}; it is there, so whether there is a GPU is unknown", (cite,))
+        return
+    yield Finding(
+        id="gpu.none",
+        outcome=Outcome.WARN,
+        subject=evidence.host.name,
+        summary="no GPU: the PCI bus lists none of NVIDIA or AMD, no driver of NVIDIA is loaded, and there is no "
+        "nvidia-smi",
+        cites=(Cite("displays"), Cite("driver"), cite),
+    )
 
 
 def _gaps(evidence: Evidence) -> Iterator[Gap]:
@@ -94,6 +109,10 @@ def _gaps(evidence: Evidence) -> Iterator[Gap]:
         if evidence.has(key) and not evidence.result(key).whole:
             yield Gap(_cards.short(evidence.command(key))[:80], evidence.command(key).trouble, (Cite(key),))
     how, complaint = _cards.state(evidence)
+    if how == "unasked" and not _ladder.held_back(evidence):
+        yield Gap(
+            "nvidia-smi", "no answer of it came, so how the cards are, and whether there are any, is unknown"
+        )
     if how == "garbled":
         said = f" It begins: {complaint}" if complaint else " It is empty."
         yield Gap(
