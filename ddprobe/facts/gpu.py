@@ -120,6 +120,9 @@ class Gpu(Fact):
     pcie_width_max: int | None = None
     numa: str = ""
     """NUMA node of the card by the topology matrix."""
+    unread: tuple[tuple[str, str], ...] = ()
+    """Fields of nvidia-smi that hold no value though the card has such a thing, with what stands there:
+    `("memory.used", "[GPU is lost]")`. One that the card does not have (`[N/A]`) is none of them."""
     details: tuple[tuple[str, str], ...] = ()
 
     @property
