@@ -48,6 +48,7 @@ from ddprobe.parsing import (
     log_lines,
     model_config,
     model_role,
+    nvidia_cells,
     nvidia_proc,
     nvidia_smi,
     pci,
@@ -242,6 +243,10 @@ PROCESSES = (
 NVIDIA = (
     b"/proc/driver/nvidia/gpus/0000:17:00.0/information:Model: \t\t NVIDIA H200\n"
     b"NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23 16:58:11 UTC 2026\n"
+)
+CELLS = (
+    b"index, name, pci.bus_id, memory.used [MiB], memory.total [MiB], pstate\n"
+    b"0, NVIDIA H200, 00000000:17:00.0, 71234 MiB, 143771 MiB, P0\n1, [GPU is lost], [N/A], 9 MiB, 8 MiB, ERR!\n"
 )
 QUERIED = (
     b"index, name, pci.bus_id, memory.used [MiB], clocks_event_reasons.active, persistence_mode\n"
@@ -469,6 +474,13 @@ def _nvidia_smi(data: bytes) -> Any:
     return numbers, told, others, nvidia_smi.accepted(fields, text), nvidia_smi.complaint(text, "")
 
 
+def _nvidia_cells(data: bytes) -> Any:
+    rows = nvidia_smi.rows(
+        lossy(data), ("index", "name", "pci.bus_id", "memory.used", "memory.total", "pstate")
+    )
+    return [(nvidia_cells.unread(row), nvidia_cells.used(row)) for row in rows]
+
+
 def _pci(data: bytes) -> Any:
     text = lossy(data)
     return pci.with_links(pci.cards(text, text), text)
@@ -559,6 +571,7 @@ PARSERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
             nvidia_proc.cards(lossy(data)),
         ),
     ),
+    "nvidia_cells": (CELLS, _nvidia_cells),
     "nvidia_smi": (QUERIED, _nvidia_smi),
     "pci": (BUS, _pci),
     "posix_ere": (rb"commit\(\)|[[:alpha:]]{1,3}(a|b)*\w$", lambda data: posix_ere.check(lossy(data)[:300])),

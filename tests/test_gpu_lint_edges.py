@@ -388,3 +388,120 @@ def test_a_card_without_a_name_is_no_other_kind() -> None:
     told = the("GP12", gpu(0, name="NVIDIA L4"), gpu(1, name=""))
     assert told.outcome.label == "pass"
     assert the("GP12", gpu(0, name=""), gpu(1, name="")).summary.startswith("2 × a card without a name")
+
+
+# --- cards that do not say -----------------------------------------------------------------------------------
+
+SAYS: dict[str, dict[str, Any]] = {
+    "GP01": {"clock_reasons": ()},
+    "GP02": {"power_limit_w": 700.0, "power_default_w": 700.0},
+    "GP04": {"ecc": True, "ecc_uncorrected": 0},
+    "GP05": {"rows_pending": False, "rows_failed": False},
+    "GP07": {"pcie_width": 16, "pcie_width_max": 16},
+    "GP10": {"persistence": True},
+    "GP12": {"mig": False},
+}
+"""What a card says that passes."""
+ALL_HAVE = ("GP01", "GP02", "GP07", "GP10")
+"""Lints on what every card has; the others are on what a kind of card may lack."""
+
+
+@pytest.mark.parametrize("id", SAYS)
+def test_what_some_cards_do_not_say_is_unknown_of_these(id: str) -> None:
+    says, silent = [gpu(at, name="H100", **SAYS[id]) for at in range(2)], gpu(2, name="H100")
+    assert the(id, *says).outcome is Outcome.PASS
+    found = the(id, *says, silent)
+    assert found.outcome is Outcome.UNKNOWN
+    assert found.summary.endswith("of GPU 2")
+    assert Cite("smi", "GPU 2") in found.cites
+
+
+@pytest.mark.parametrize("id", SAYS)
+def test_what_another_kind_of_card_does_not_have_is_known(id: str) -> None:
+    found = the(id, gpu(0, name="H100", **SAYS[id]), gpu(1, name="T400"))
+    known = {"GP12": Outcome.INFO}.get(id, Outcome.PASS)
+    assert found.outcome is (Outcome.UNKNOWN if id in ALL_HAVE else known)
+
+
+@pytest.mark.parametrize(
+    ("id", "field"),
+    [
+        ("GP04", "ecc.mode.current"),
+        ("GP05", "remapped_rows.pending"),
+        ("GP12", "mig.mode.current"),
+        ("GP12", "name"),
+    ],
+)
+def test_what_a_cell_withholds_is_unknown_whatever_the_kind(id: str, field: str) -> None:
+    says = gpu(0, name="H100", **SAYS[id])
+    withheld = gpu(1, name="H100" if field != "name" else "", unread=((field, "[Unknown Error]"),))
+    other = gpu(1, name="H100", unread=(("clocks.sm", "[Unknown Error]"),), **SAYS[id])
+    assert the(id, says, withheld).outcome is Outcome.UNKNOWN
+    assert the(id, says, other).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("id", "bad", "outcome"),
+    [
+        ("GP01", {"clock_reasons": ("hw_slowdown",)}, "fail"),
+        ("GP01", {"clock_reasons": ("sw_thermal_slowdown",)}, "warn"),
+        ("GP04", {"ecc": True, "ecc_uncorrected": 1}, "fail"),
+        ("GP04", {"ecc": True, "ecc_uncorrected": 0, "ecc_uncorrected_ever": 1}, "unknown"),
+        ("GP05", {"rows_failed": True}, "fail"),
+        ("GP05", {"rows_pending": True}, "warn"),
+        ("GP07", {"pcie_width": 8, "pcie_width_max": 16}, "warn"),
+        ("GP10", {"persistence": False}, "unknown"),
+        ("GP12", {"mig": True, "mig_instances": 2}, "unknown"),
+    ],
+)
+def test_a_fault_stands_beside_what_is_not_known(id: str, bad: dict[str, Any], outcome: str) -> None:
+    alone, found = the(id, gpu(0, **bad)), the(id, gpu(0, **bad), gpu(1))
+    assert found.outcome.label == outcome
+    assert found.summary.startswith(alone.summary)
+    assert found.summary.endswith("of GPU 1")
+    assert found.advice == alone.advice
+
+
+def test_ecc_that_is_off_beside_counts_is_told() -> None:
+    found = the("GP04", gpu(0, ecc=True, ecc_uncorrected=0), gpu(1, ecc=False))
+    assert found.outcome is Outcome.INFO
+    assert "ECC is off on GPU 1" in found.summary
+
+
+def test_counts_that_no_card_tells_are_not_those_of_cards_without_ecc() -> None:
+    hidden = {"unread": (("ecc.mode.current", "[Insufficient Permissions]"),)}
+    assert the("GP04", gpu(0, **hidden)).outcome is Outcome.UNKNOWN
+
+
+def test_what_a_sampler_saw_of_a_card_is_known_of_it() -> None:
+    seen = window(1, clock_reasons=())
+    assert the("GP01", gpu(0, clock_reasons=()), gpu(1), seen).outcome is Outcome.PASS
+    assert the("GP01", gpu(0, clock_reasons=()), gpu(2), seen).outcome is Outcome.UNKNOWN
+
+
+def test_a_loaded_card_without_a_clock_is_named() -> None:
+    fast: dict[str, Any] = {"utilization": 99.0, "sm_clock_mhz": 1980.0, "sm_clock_max_mhz": 1980.0}
+    idle, mute = gpu(1, utilization=0.0), gpu(2, utilization=99.0)
+    assert the("GP03", gpu(0, **fast), idle).outcome is Outcome.PASS
+    assert the("GP03", gpu(0, **fast), mute).summary.endswith("the clock under load of GPU 2")
+    lost = gpu(3, unread=(("utilization.gpu", "[GPU is lost]"),))
+    assert the("GP03", gpu(0, **fast), lost).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("instances", "words"), [(0, "none cut up by MIG"), (None, "known not to be cut up by MIG: 0")]
+)
+def test_a_list_without_instances_tells_that_none_is_cut_up(instances: int | None, words: str) -> None:
+    found = the(
+        "GP12", gpu(0, name="L4", mig_instances=instances), gpu(1, name="L4", mig_instances=instances)
+    )
+    assert found.outcome is Outcome.PASS
+    assert words in found.summary
+
+
+def test_a_pair_of_cards_whose_link_is_not_known_is_named() -> None:
+    links = [GpuLink(first=0, second=1, kind="NV18"), GpuLink(first=0, second=2, kind="NV18")]
+    holders = [holder(at, at) for at in range(3)]
+    assert "GPUs 1, 2 of s" in the("GP09", gpu(), *links, *holders).summary
+    whole = GpuLink(first=1, second=2, kind="NV18")
+    assert the("GP09", gpu(), *links, whole, *holders).outcome is Outcome.PASS

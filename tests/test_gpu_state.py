@@ -8,9 +8,10 @@ import pytest
 
 from ddprobe import lints, readonly, reportjson
 from ddprobe.facts import Gpu, GpuDriver, GpuFault, GpuLink, GpuProcess, GpuWindow
-from ddprobe.model import Cite, Command, CommandResult, Evidence, Fact, Finding, Gap, Host, Outcome
+from ddprobe.model import Cite, Command, CommandResult, Evidence, Fact, Finding, Gap, Host, Outcome, Step
 from ddprobe.parsing import nvidia_smi
 from ddprobe.probes.gpu.state import GpuState
+from ddprobe.running.judging import judge
 
 HOST = Host(name="gpu1")
 TOOLS = ("nvidia-smi", "dcgmi", "rocm-smi", "amd-smi")
@@ -310,13 +311,66 @@ def test_a_denied_log_is_unknown_and_an_empty_journal_is_no_log() -> None:
     assert found(evidence) == {"gpu.log": Outcome.UNKNOWN}
 
 
-def test_a_host_without_cards_and_tool_has_none() -> None:
-    def nothing(command: Command) -> CommandResult | None:
-        if command.key in ("displays", "vendors", "driver"):
-            return answer(command, exit_code=1, stdout=b"")
-        return answer(command, exit_code=127, stdout=b"") if command.argv[0] in TOOLS else None
+def nothing(command: Command) -> CommandResult | None:
+    """A host without cards, driver and tool."""
+    if command.key in ("displays", "vendors", "driver"):
+        return answer(command, exit_code=1, stdout=b"")
+    return answer(command, exit_code=127, stdout=b"") if command.argv[0] in TOOLS else None
 
+
+def cut_off(key: str, base: Change = nothing) -> Change:
+    """The same, but for one answer that did not come whole."""
+    return lambda command: (
+        answer(command, exit_code=None, stdout=b"", failure="interrupted")
+        if command.key == key
+        else base(command)
+    )
+
+
+def test_a_host_without_cards_and_tool_has_none() -> None:
     assert found(climbed(nothing)) == {"gpu.none": Outcome.WARN}
+
+
+@pytest.mark.parametrize("key", ["displays", "vendors", "driver", "sleeping", "smi"])
+def test_no_gpu_is_said_of_whole_answers_alone(key: str) -> None:
+    record, findings = judge(
+        Step("gpu", GpuState()), climbed(cut_off(key)), (), lambda _host, _step, key: key
+    )
+    assert record.status == "incomplete"
+    assert "gpu.none" not in {finding.id for finding in findings}
+
+
+def test_an_end_before_the_tool_answered_leaves_all_unknown() -> None:
+    results = climbed(nothing).results
+    for count in range(len(results)):
+        record, findings = judge(
+            Step("gpu", GpuState()), Evidence(HOST, results[:count]), (), lambda _host, _step, key: key
+        )
+        assert record.status == "incomplete", count
+        assert {finding.outcome for finding in findings} == {Outcome.UNKNOWN}, count
+
+
+def test_an_end_before_the_tool_answered_is_no_tool_that_is_missing() -> None:
+    results = climbed().results
+    before = [result.key for result in results].index("smi")
+    evidence = Evidence(HOST, results[:before])
+    assert found(evidence) == {}
+    (driver,) = [item for item in told(evidence) if isinstance(item, GpuDriver)]
+    assert driver.state == "unasked"
+    assert [item.subject for item in told(evidence) if isinstance(item, Gap)] == ["nvidia-smi"]
+
+
+def test_a_tool_that_may_not_be_started_is_there() -> None:
+    def forbidden(command: Command) -> CommandResult | None:
+        if command.key == "smi":
+            said = b"setsid: failed to execute nvidia-smi: Permission denied"
+            return answer(command, exit_code=126, stdout=b"", stderr=said)
+        return nothing(command)
+
+    evidence = climbed(forbidden)
+    assert found(evidence) == {}
+    (gap,) = [item for item in told(evidence) if isinstance(item, Gap)]
+    assert "exit code 126: setsid: failed to execute nvidia-smi: Permission denied" in gap.reason
 
 
 def test_findings_are_documented() -> None:

@@ -49,7 +49,8 @@ class GpuDriver(Fact):
     state: str = "answers"
     """`answers`, `hangs` (it was asked and did not answer in time), `stuck` (processes hung in it, so it was not
     asked), `refuses` (the tool ended with an error), `garbled` (it wrote something unreadable), `absent` (there is no
-    tool), `cut` (the answer did not come whole) or `unasked` (who sleeps in the kernel is unknown, so no tool was started)."""
+    tool), `cut` (the answer did not come whole) or `unasked` (no tool was started: who sleeps in the kernel is unknown, or
+    the run ended before)."""
     complaint: str = ""
     """What the tool said in place of an answer."""
     stuck: tuple[str, ...] = ()
@@ -119,6 +120,9 @@ class Gpu(Fact):
     pcie_width_max: int | None = None
     numa: str = ""
     """NUMA node of the card by the topology matrix."""
+    unread: tuple[tuple[str, str], ...] = ()
+    """Fields of nvidia-smi that hold no value though the card has such a thing, with what stands there:
+    `("memory.used", "[GPU is lost]")`. One that the card does not have (`[N/A]`) is none of them."""
     details: tuple[tuple[str, str], ...] = ()
 
     @property

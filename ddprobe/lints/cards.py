@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ddprobe.facts import Gpu, GpuDriver, GpuFault, GpuLink, GpuProcess, GpuWindow
 from ddprobe.lints import pasted_cards
 from ddprobe.lints.lint import Judgement, Lint
-from ddprobe.model import Cite, Fact
+from ddprobe.model import Cite, Fact, Outcome
 
 BUSY = pasted_cards.BUSY
 FEW = 8
@@ -76,6 +76,31 @@ def sampled(cards: Cards) -> bool:
 
 def asked(cards: Cards) -> bool:
     return bool(cards.gpus)
+
+
+def unsaid(gpus: Sequence[Gpu], told: Callable[[Gpu], bool], field: str) -> tuple[Gpu, ...]:
+    """Cards that have something and do not tell of it: a card of their kind does, or the cell of a field that begins so
+    holds something else than `[N/A]`. Where no card of a kind tells of it, the kind does not have it.
+    """
+    kinds = {gpu.name for gpu in gpus if told(gpu)}
+    return tuple(
+        gpu
+        for gpu in gpus
+        if any(name.startswith(field) for name, _ in gpu.unread)
+        or (not told(gpu) and bool(kinds) and (not gpu.name or gpu.name in kinds))
+    )
+
+
+def in_part(judged: Judgement, silent: Sequence[Gpu], what: str) -> Judgement:
+    """The judgement with the cards named of which it is not known. What no warning comes of is unknown then."""
+    if not silent:
+        return judged
+    return replace(
+        judged,
+        outcome=judged.outcome if judged.outcome >= Outcome.WARN else Outcome.UNKNOWN,
+        summary=f"{judged.summary}; not known: {what} of {named([gpu.index for gpu in silent])}",
+        cites=(*judged.cites, *cites(silent)),
+    )
 
 
 def named(indexes: Sequence[int | None]) -> str:

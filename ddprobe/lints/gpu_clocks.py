@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ddprobe.facts import Gpu, GpuWindow
-from ddprobe.lints.cards import Cards, cards_lint, cites, named, sampled, under_load
+from ddprobe.lints.cards import Cards, cards_lint, cites, in_part, named, sampled, under_load
 from ddprobe.lints.lint import Judgement, NotKnown, fail, fine, note, warn
 
 HARDWARE = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
@@ -32,6 +34,12 @@ def _told(cards: Cards) -> tuple[Gpu | GpuWindow, ...]:
     return found
 
 
+def _silent(cards: Cards, told: Sequence[Gpu | GpuWindow]) -> list[Gpu]:
+    """Cards that are none of these: one that a sampler saw counts by what it saw."""
+    seen = {each.index for each in told}
+    return [gpu for gpu in cards.gpus if gpu.index not in seen]
+
+
 def _looks(found: tuple[Gpu | GpuWindow, ...]) -> str:
     """From how much it is concluded."""
     windows = [each for each in found if isinstance(each, GpuWindow)]
@@ -57,9 +65,14 @@ def _celsius(found: tuple[Gpu | GpuWindow, ...]) -> str:
 )
 def slowdown(cards: Cards) -> Judgement | None:
     told = _told(cards)
+    silent = _silent(cards, told)
     held = tuple(each for each in told if set(_reasons(each)) & {*HARDWARE, *HEAT})
     if not held:
-        return fine(f"no slowdown by heat or hardware in {_looks(told)}", cites(told))
+        return in_part(
+            fine(f"no slowdown by heat or hardware in {_looks(told)}", cites(told)),
+            silent,
+            "the reasons of the clocks",
+        )
     reasons = [name for name in (*HARDWARE, *HEAT) if any(name in _reasons(each) for each in held)]
     reasons = list(dict.fromkeys(reasons))
     hot = any(name in HEAT for name in reasons)
@@ -70,12 +83,13 @@ def slowdown(cards: Cards) -> Judgement | None:
         "meanwhile do not count"
     )
     judged = fail if set(reasons) & set(HARDWARE) else warn
-    return judged(
+    found = judged(
         f"{named([each.index for each in held])} slowed down by {', '.join(reasons)}{_celsius(held)} ({_looks(told)})",
         advice,
         cites(held),
         cards=len({each.index for each in held}),
     )
+    return in_part(found, silent, "the reasons of the clocks")
 
 
 @cards_lint(
@@ -113,9 +127,12 @@ def power(cards: Cards) -> Judgement | None:
             cites(capped),
         )
     known = [gpu for gpu in cards.gpus if gpu.power_limit_w is not None and gpu.power_default_w is not None]
-    if not known and not any(each.clock_reasons is not None for each in _both(cards)):
+    told = [*known, *(each for each in _both(cards) if each.clock_reasons is not None)]
+    if not told:
         raise NotKnown("power limits")
-    return fine("no power limit binds or is lowered", cites(known))
+    return in_part(
+        fine("no power limit binds or is lowered", cites(known)), _silent(cards, told), "the power limit"
+    )
 
 
 @cards_lint(
@@ -139,10 +156,12 @@ def low_clock(cards: Cards) -> Judgement | None:
     low = [each for each in known if _share(each) < LOW]
     if not low:
         lowest = min(map(_share, known))
-        return fine(
+        near = fine(
             f"SM clocks under load at {lowest:.0%} of the highest or more ({len(known)} looks, limit {LOW:.0%})",
             cites(known),
         )
+        silent = [gpu for gpu in _silent(cards, known) if gpu in loaded or _not_read(gpu, "utilization.gpu")]
+        return in_part(near, silent, "the clock under load")
     worst = min(low, key=_share)
     reasons = [name for each in low for name in _reasons(each) if name != "gpu_idle"]
     why = f"; held by {', '.join(dict.fromkeys(reasons))}" if reasons else _no_reason(worst)
@@ -156,6 +175,10 @@ def low_clock(cards: Cards) -> Judgement | None:
         cites(low),
         share=round(_share(worst), 3),
     )
+
+
+def _not_read(gpu: Gpu, field: str) -> bool:
+    return any(name == field for name, _ in gpu.unread)
 
 
 def _no_reason(each: Gpu | GpuWindow) -> str:

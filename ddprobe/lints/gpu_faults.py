@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ddprobe.facts import GpuFault
 from ddprobe.lints import xids
-from ddprobe.lints.cards import Cards, asked, cards_lint, cites, named
+from ddprobe.lints.cards import Cards, asked, cards_lint, cites, in_part, named
 from ddprobe.lints.lint import Judgement, NotKnown, fail, fine, note, warn
 from ddprobe.model import Cite
 
@@ -119,17 +119,20 @@ def persistence(cards: Cards) -> Judgement | None:
     known = [gpu for gpu in cards.gpus if gpu.persistence is not None]
     if not known:
         raise NotKnown("persistence mode")
+    silent = [gpu for gpu in cards.gpus if gpu.persistence is None]
     off = [gpu for gpu in known if gpu.persistence is False]
     if not off:
-        return fine(
+        on = fine(
             f"persistence mode is on for {len(known)} card{'s' if len(known) > 1 else ''}", cites(known)
         )
-    return note(
+        return in_part(on, silent, "persistence mode")
+    found = note(
         f"persistence mode is off for {named([gpu.index for gpu in off])}: while nothing uses a card, the driver is unloaded, "
         "and the next start and each nvidia-smi take seconds",
         "run nvidia-persistenced (or nvidia-smi -pm 1; undo it with -pm 0)",
         cites(off),
     )
+    return in_part(found, silent, "persistence mode")
 
 
 LINTS = (faults, persistence, mismatch)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ddprobe.facts import Gpu, GpuWindow
-from ddprobe.lints.cards import Cards, asked, cards_lint, cites, named, under_load
+from ddprobe.lints.cards import Cards, asked, cards_lint, cites, in_part, named, under_load, unsaid
 from ddprobe.lints.lint import Judgement, NotKnown, fine, note, warn
 
 FAR = {"SYS": "across the processors", "NODE": "across host bridges", "PHB": "through the host's bridge"}
@@ -20,6 +22,7 @@ def pcie(cards: Cards) -> Judgement | None:
     known = [gpu for gpu in cards.gpus if gpu.pcie_width is not None and gpu.pcie_width_max is not None]
     if not known:
         raise NotKnown("the width of the PCIe links")
+    silent = [gpu for gpu in cards.gpus if gpu not in known]
     seen = _best_gen(cards.windows)
     narrow = [gpu for gpu in known if (gpu.pcie_width or 0) < (gpu.pcie_width_max or 0)]
     slow = [
@@ -36,10 +39,11 @@ def pcie(cards: Cards) -> Judgement | None:
             if loaded
             else "speed not judged: no card was under load"
         )
-        return fine(
+        full = fine(
             f"PCIe links of {len(known)} card{'s' if len(known) > 1 else ''} at full width; {told}",
             cites(known),
         )
+        return in_part(full, silent, "the width of the link")
     parts = []
     if narrow:
         one = narrow[0]
@@ -49,12 +53,13 @@ def pcie(cards: Cards) -> Judgement | None:
         parts.append(
             f"{named([gpu.index for gpu in slow])} at generation {_gen_under_load(one, seen)} of {one.pcie_gen_max} under load"
         )
-    return warn(
+    below = warn(
         f"PCIe links below what card and slot can do: {'; '.join(parts)}",
         "seat the card again, check riser and slot (bifurcation in the BIOS); weights load slower over it, and tensor "
         "parallelism without NVLink decodes slower",
         cites((*narrow, *slow)),
     )
+    return in_part(below, silent, "the width of the link")
 
 
 def _best_gen(windows: tuple[GpuWindow, ...]) -> dict[int, int]:
@@ -84,7 +89,8 @@ def topology(cards: Cards) -> Judgement | None:
         raise NotKnown("how the cards reach each other (nvidia-smi topo -m)")
     kinds = {(link.first, link.second): link for link in cards.links}
     for server, held in cards.served():
-        pairs = [kinds[pair] for i, a in enumerate(held) for b in held[i + 1 :] if (pair := (a, b)) in kinds]
+        every = [(a, b) for i, a in enumerate(held) for b in held[i + 1 :]]
+        pairs = [kinds[pair] for pair in every if pair in kinds]
         if not pairs:
             raise NotKnown(f"how the cards of {server} reach each other")
         far = [link for link in pairs if link.kind in FAR]
@@ -100,6 +106,9 @@ def topology(cards: Cards) -> Judgement | None:
                 cites(far[:2]),
                 pairs=count,
             )
+        if len(pairs) < len(every):
+            unseen = next(pair for pair in every if pair not in kinds)
+            raise NotKnown(f"how {named(unseen)} of {server} reach each other")
     served = ", ".join(server for server, _ in cards.served())
     return fine(f"cards of {served} reach each other by NVLink or a PCIe switch", cites(cards.links[:2]))
 
@@ -112,6 +121,13 @@ def topology(cards: Cards) -> Judgement | None:
     applies=asked,
 )
 def alike(cards: Cards) -> Judgement | None:
+    silent = unsaid(cards.gpus, _tells_of_mig, "mig.")
+    unnamed = [gpu for gpu in cards.gpus if any(field == "name" for field, _ in gpu.unread)]
+    found = in_part(_kinds(cards, silent), unnamed, "the name")
+    return in_part(found, silent, "the MIG mode")
+
+
+def _kinds(cards: Cards, silent: Sequence[Gpu]) -> Judgement:
     sliced = [gpu for gpu in cards.gpus if gpu.mig]
     for server, held in cards.served():
         mixed = sorted({gpu.name for gpu in cards.gpus if gpu.index in held and gpu.name})
@@ -136,10 +152,18 @@ def alike(cards: Cards) -> Judgement | None:
             "CUDA and nvidia-smi may number them differently: set CUDA_DEVICE_ORDER=PCI_BUS_ID",
             cites(cards.gpus),
         )
-    return fine(
-        f"{len(cards.gpus)} × {names[0] if names else 'a card without a name'}, none cut up by MIG",
-        cites(cards.gpus),
-    )
+    known = sum(_tells_of_mig(gpu) and gpu not in silent for gpu in cards.gpus)
+    kind = names[0] if names else "a card without a name"
+    if known < len(cards.gpus):
+        return fine(
+            f"{len(cards.gpus)} × {kind}; known not to be cut up by MIG: {known} of them", cites(cards.gpus)
+        )
+    return fine(f"{len(cards.gpus)} × {kind}, none cut up by MIG", cites(cards.gpus))
+
+
+def _tells_of_mig(gpu: Gpu) -> bool:
+    """By its mode, or by a list of devices in which it has no instance."""
+    return gpu.mig is not None or gpu.mig_instances is not None
 
 
 LINTS = (pcie, topology, alike)

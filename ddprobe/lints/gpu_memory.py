@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddprobe.facts import Gpu, GpuProcess
-from ddprobe.lints.cards import Cards, asked, cards_lint, cites, named
+from ddprobe.lints.cards import Cards, asked, cards_lint, cites, in_part, named, unsaid
 from ddprobe.lints.lint import Judgement, NotKnown, fail, fine, note, warn
 
 MUCH_MIB = 1024.0
@@ -19,16 +19,27 @@ MUCH_MIB = 1024.0
 )
 def uncorrected(cards: Cards) -> Judgement | None:
     known = [gpu for gpu in cards.gpus if gpu.ecc_uncorrected is not None]
-    if not known:
-        if all(gpu.ecc is False for gpu in cards.gpus):
-            return note(
-                "ECC is off: errors of memory are neither corrected nor counted",
-                "turn it on where the card has it (nvidia-smi -e 1, then a reset; undo it with -e 0)",
-                cites(cards.gpus),
-            )
-        if all(gpu.ecc is None for gpu in cards.gpus):
-            return None  # a card without ECC
-        raise NotKnown("counts of uncorrected errors")
+    silent = [gpu for gpu in cards.gpus if gpu.ecc and gpu.ecc_uncorrected is None]
+    silent += [gpu for gpu in unsaid(cards.gpus, _counts, "ecc.") if gpu not in silent]
+    if known:
+        return in_part(_counted(known, cards), silent, "the count of errors")
+    if not silent and all(gpu.ecc is False for gpu in cards.gpus):
+        return note(
+            "ECC is off: errors of memory are neither corrected nor counted",
+            "turn it on where the card has it (nvidia-smi -e 1, then a reset; undo it with -e 0)",
+            cites(cards.gpus),
+        )
+    if not silent and all(gpu.ecc is None for gpu in cards.gpus):
+        return None  # a card without ECC
+    raise NotKnown("counts of uncorrected errors")
+
+
+def _counts(gpu: Gpu) -> bool:
+    """Whether it tells its count, or that there is none."""
+    return gpu.ecc_uncorrected is not None or gpu.ecc is False
+
+
+def _counted(known: list[Gpu], cards: Cards) -> Judgement:
     now = [gpu for gpu in known if gpu.ecc_uncorrected]
     if now:
         count = sum(gpu.ecc_uncorrected or 0 for gpu in now)
@@ -48,9 +59,15 @@ def uncorrected(cards: Cards) -> Judgement | None:
             cites(ever),
             errors=count,
         )
-    return fine(
-        f"no uncorrected error of memory on {len(known)} card{'s' if len(known) > 1 else ''}", cites(known)
-    )
+    none = f"no uncorrected error of memory on {len(known)} card{'s' if len(known) > 1 else ''}"
+    off = [gpu for gpu in cards.gpus if gpu.ecc is False and gpu not in known]
+    if off:
+        return note(
+            f"{none}; ECC is off on {named([gpu.index for gpu in off])}, whose errors are neither corrected nor counted",
+            "turn it on there (nvidia-smi -e 1, then a reset; undo it with -e 0)",
+            cites((*known, *off)),
+        )
+    return fine(none, cites(known))
 
 
 @cards_lint(
@@ -58,11 +75,18 @@ def uncorrected(cards: Cards) -> Judgement | None:
     "no row of memory waits to be replaced, and none could not be",
     source="NVIDIA GPU memory error management, row remapping; nvidia-smi --query-remapped-rows",
     subject="GPU memory",
-    applies=lambda cards: any(
-        gpu.rows_pending is not None or gpu.rows_failed is not None for gpu in cards.gpus
-    ),
+    applies=lambda cards: any(map(_tells_of_rows, cards.gpus)),
 )
 def rows(cards: Cards) -> Judgement | None:
+    silent = unsaid(cards.gpus, _tells_of_rows, "remapped_rows.")
+    return in_part(_remapped(cards), silent, "remapped rows")
+
+
+def _tells_of_rows(gpu: Gpu) -> bool:
+    return gpu.rows_pending is not None or gpu.rows_failed is not None
+
+
+def _remapped(cards: Cards) -> Judgement:
     failed = [gpu for gpu in cards.gpus if gpu.rows_failed]
     if failed:
         return fail(

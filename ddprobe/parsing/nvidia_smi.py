@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ddprobe.model import Command
 
@@ -24,6 +25,13 @@ CARD_FIELDS = (
     "ecc.errors.corrected.volatile.total", "pcie.link.gen.current", "pcie.link.gen.max", "pcie.link.width.current",
     "pcie.link.width.max", "compute_cap",
 )  # fmt: skip
+OLDEST_FIELDS = (
+    "index", "name", "uuid", "pci.bus_id", "driver_version", "memory.total", "memory.used", "utilization.gpu",
+    "temperature.gpu", "pstate",
+)  # fmt: skip
+"""What every driver of ten years knows."""
+TRIES = 16
+"""Times that cards are queried: again without each field that an older version does not know, the last time for the oldest."""
 SAID = 4000
 """Characters of an answer in which a complaint is looked for."""
 RENAMED = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
@@ -56,6 +64,8 @@ FREE_TEXT = ("name", "process_name")
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LOST = re.compile(r"Unable to determine the device handle|GPU is lost|requires reset", re.IGNORECASE)
+_ROW = re.compile(r"\s*(?:\d{1,15}|(?:GPU|MIG)-[^,]*|\[[^,]*|N/A)\s*(?:,|\Z)")
+"""How a row begins, cut or not; a sentence does not: with the number of a card or its UUID, or what stands in its place."""
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?(?=\s|%|\Z)")
 _NOT_VALID = re.compile(r'Field "([a-z0-9_.]{1,80})" is not a valid field to query')
 _KIND = re.compile(r"NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|NS|CNS|NVL\w*|C2C")
@@ -76,26 +86,51 @@ def ask(key: str, *words: str) -> Command:
 
 
 def accepted(fields: Sequence[str], complaint: str) -> tuple[str, ...]:
-    """The fields without the one that this version does not know, or with its older name; the same where all are known."""
-    found = _NOT_VALID.search(complaint[:SAID])
-    if not found or found[1] not in fields:
-        return tuple(fields)
-    other = RENAMED.get(found[1])
+    """The fields without those that this version does not know, or with their older names; the same where all are known."""
+    unknown = set(_NOT_VALID.findall(complaint[:SAID])) & set(fields)
     return tuple(
-        other if field == found[1] and other else field for field in fields if field != found[1] or other
+        RENAMED.get(field, "") if field in unknown else field
+        for field in fields
+        if field not in unknown or field in RENAMED
     )
+
+
+def next_try(fields: Sequence[str], complaint: str, tried: int) -> tuple[str, ...]:
+    """The fields to ask for after an answer to the query number `tried`; the same where there is nothing more to try."""
+    fewer = accepted(fields, complaint)
+    if fewer == tuple(fields) or not fewer or tried >= TRIES:
+        return tuple(fields)
+    return tuple(field for field in fewer if field in OLDEST_FIELDS) if tried == TRIES - 1 else fewer
+
+
+def knows_not(complaint: str) -> bool:
+    """Whether it does not know a field that it was asked for."""
+    return _NOT_VALID.search(complaint[:SAID]) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer as it came: its rows, and what stands beside them."""
+
+    rows: tuple[dict[str, str], ...] = ()
+    stray: str = ""
+    """What it said beside them: the first line that is no row, of a lost card where one is."""
+    torn: tuple[tuple[int, str], ...] = ()
+    """Lines that begin as a row and are no whole one, with their numbers."""
+    more: int = 0
+    """Lines beyond those that are read."""
 
 
 def rows(text: str, fields: Sequence[str]) -> tuple[dict[str, str], ...]:
     """Cells by the field asked for, behind the header. Empty where no line is the header of these fields: nothing of the
     answer can be trusted then. What stands before it, or between rows, is a complaint: see `stray`.
     """
-    return _read(text, fields)[0]
+    return read(text, fields).rows
 
 
 def stray(text: str, fields: Sequence[str]) -> str:
     """What it said beside the rows of its answer: `Unable to determine the device handle for GPU3: …`; empty for nothing."""
-    return _read(text, fields)[1]
+    return read(text, fields).stray
 
 
 def lost(complaint: str) -> bool:
@@ -103,23 +138,29 @@ def lost(complaint: str) -> bool:
     return _LOST.search(complaint) is not None
 
 
-def _read(text: str, fields: Sequence[str]) -> tuple[tuple[dict[str, str], ...], str]:
-    """The rows, and the first line that is none of them; of what comes before the header only where there is one."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    head = next((at for at, line in enumerate(lines[:HEADING]) if _heads(line, fields)), None)
+def read(text: str, fields: Sequence[str]) -> Told:
+    """Its rows and what stands beside them; of what comes before the header only where there is one."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    head = next((at for at, (_, line) in enumerate(lines[:HEADING]) if _heads(line, fields)), None)
     if head is None:
-        return (), ""
+        return Told()
     found: list[dict[str, str]] = []
-    other = list(lines[:head])
-    for line in lines[head + 1 : head + 1 + MOST_ROWS]:
+    torn: list[tuple[int, str]] = []
+    other = [line for _, line in lines[:head]]
+    behind = lines[head + 1 :]
+    ended = text.count("\n")
+    for number, line in behind[:MOST_ROWS]:
         cells = _cells(line, fields)
-        if cells is None:
-            other.append(line)
-        else:
+        if cells is not None:
             found.append(dict(zip(fields, cells, strict=True)))
+        else:
+            other.append(line)
+        # Of a last line without an end nobody knows how its last cell went on.
+        if _ROW.match(line) if cells is None else number > ended:
+            torn.append((number, line.strip()[:200]))
     told = [each for each in (line.strip("\0 \t\r") for line in other) if each]
     said = next((each for each in told if _LOST.search(each)), told[0] if told else "")
-    return tuple(found), said[:200]
+    return Told(tuple(found), said[:200], tuple(torn), max(0, len(behind) - MOST_ROWS))
 
 
 def _cells(line: str, fields: Sequence[str]) -> list[str] | None:
@@ -165,6 +206,32 @@ def percent(cell: str | None) -> float | None:
     """A share of the time; None for one above the whole."""
     value = amount(cell)
     return value if value is not None and value <= 100 else None
+
+
+def mebibytes(cell: str | None) -> float | None:
+    """Memory; None for more than any card has."""
+    return _up_to(16 * 1024 * 1024, cell)
+
+
+def megahertz(cell: str | None) -> float | None:
+    """A clock; None for one that no card runs at. The memory of GeForce cards is told at 14000 and more."""
+    return _up_to(50_000, cell)
+
+
+def watts(cell: str | None) -> float | None:
+    """Power; None for more than any card draws."""
+    return _up_to(10_000, cell)
+
+
+def celsius(cell: str | None) -> float | None:
+    """A temperature; None for one at which no card works."""
+    value = number(cell)
+    return value if value is not None and -90 <= value <= 200 else None
+
+
+def _up_to(most: float, cell: str | None) -> float | None:
+    value = amount(cell)
+    return value if value is not None and value <= most else None
 
 
 def place(cell: str | None) -> int | None:

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from ddprobe.errors import Unanswered
 from ddprobe.facts import Gpu, GpuDriver
 from ddprobe.model import Cite, CommandResult, Evidence
-from ddprobe.parsing import nvidia_proc, nvidia_smi, pci
+from ddprobe.parsing import nvidia_cells, nvidia_proc, nvidia_smi, pci
 from ddprobe.probes.gpu import _ladder
 
-SMI = ("smi", "smi-2", "smi-3", "smi-4", "remapped", "apps", "list", "topology", "version")
+SMI = (*_ladder.SMI, "remapped", "apps", "list", "topology", "version")
 """Keys under which nvidia-smi was asked, in order."""
-NO_PROGRAM = (126, 127)
+NOT_FOUND = 127
+"""The exit code of a program that is not there."""
+NO_PROGRAM = (126, NOT_FOUND)
+"""Of one that is not there, or that this user may not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,15 @@ class Query:
     result: CommandResult
     fields: tuple[str, ...]
     rows: tuple[dict[str, str], ...]
+    told: nvidia_smi.Told
+    """The answer as it came, of which `rows` are each card once."""
     stray: str = ""
     """What it said beside the rows: of a card that it cannot reach, of a damaged one."""
+
+    @property
+    def nameless(self) -> tuple[dict[str, str], ...]:
+        """Rows that do not say which card they are of."""
+        return tuple(row for row in self.told.rows if nvidia_smi.place(row.get("index")) is None)
 
 
 MOST_CARDS = 256
@@ -40,19 +50,18 @@ def query(evidence: Evidence) -> Query | None:
     fields = tuple(str(last.question.argv[1]).partition("=")[2].split(","))
     # Where one card of many cannot be reached it tells of the others, and may end with an error.
     text = last.text if last.whole else ""
-    rows = nvidia_smi.rows(text, fields)
-    complaint = nvidia_smi.stray(text, fields) or (
-        nvidia_smi.complaint("", _ladder.said(last)[1]) if rows else ""
-    )
-    return Query(last, fields, _distinct(rows), complaint)
+    told = nvidia_smi.read(text, fields)
+    complaint = told.stray or (nvidia_smi.complaint("", _ladder.said(last)[1]) if told.rows else "")
+    return Query(last, fields, _distinct(told.rows), told, complaint)
 
 
 def _distinct(rows: tuple[dict[str, str], ...]) -> tuple[dict[str, str], ...]:
-    """Each card once, as it stands first."""
+    """Each card once, as it stands first; what says neither its number nor its place is no card that can be told apart."""
     first: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
         number = str(place) if (place := nvidia_smi.place(row.get("index"))) is not None else ""
-        first.setdefault((number, "" if number else row.get("pci.bus_id", "")), row)
+        if number or nvidia_smi.bus(row.get("pci.bus_id")):
+            first.setdefault((number, "" if number else row.get("pci.bus_id", "")), row)
     return tuple(first.values())[:MOST_CARDS]
 
 
@@ -62,7 +71,7 @@ def state(evidence: Evidence) -> tuple[str, str]:
     if why := _ladder.held_back(evidence):
         return why, "files under /proc/driver/nvidia cannot be read in time" if why == "hangs" else ""
     if found is None:
-        return "absent", ""
+        return ("unasked" if _ladder.wants_nvidia(evidence) else "absent"), ""
     for key in SMI:
         if evidence.has(key) and evidence.command(key).timed_out:
             return "hangs", f"{short(evidence.command(key))}: {evidence.command(key).trouble}"
@@ -74,6 +83,8 @@ def state(evidence: Evidence) -> tuple[str, str]:
     complaint = nvidia_smi.complaint(*_ladder.said(result))
     if found.rows:
         return "answers", found.stray if result.exit_code != 0 or nvidia_smi.lost(found.stray) else ""
+    if nvidia_smi.knows_not(complaint):
+        return "garbled", complaint
     if result.exit_code != 0 or complaint.startswith("No devices were found"):
         return (
             "refuses",
@@ -203,7 +214,8 @@ def _around(evidence: Evidence) -> _Around:
 
 
 def _queried(row: dict[str, str], device: pci.Device, around: _Around) -> Gpu:
-    number, whole, switch = nvidia_smi.amount, nvidia_smi.place, nvidia_smi.switch
+    whole, switch = nvidia_smi.place, nvidia_smi.switch
+    memory, clock, power = nvidia_smi.mebibytes, nvidia_smi.megahertz, nvidia_smi.watts
     reasons = row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active")
     index, uuid = whole(row.get("index")), nvidia_smi.words(row.get("uuid"))
     remapped = around.remapped.get(uuid, {})
@@ -215,19 +227,19 @@ def _queried(row: dict[str, str], device: pci.Device, around: _Around) -> Gpu:
         uuid=uuid,
         driver=nvidia_smi.words(row.get("driver_version")),
         compute_capability=nvidia_smi.words(row.get("compute_cap")),
-        memory_total_mib=number(row.get("memory.total")),
-        memory_used_mib=number(row.get("memory.used")),
+        memory_total_mib=memory(row.get("memory.total")),
+        memory_used_mib=nvidia_cells.used(row),
         utilization=nvidia_smi.percent(row.get("utilization.gpu")),
         memory_utilization=nvidia_smi.percent(row.get("utilization.memory")),
-        power_w=number(row.get("power.draw")),
-        power_limit_w=number(row.get("enforced.power.limit")),
-        power_default_w=number(row.get("power.default_limit")),
-        temperature_c=nvidia_smi.number(row.get("temperature.gpu")),
-        memory_temperature_c=nvidia_smi.number(row.get("temperature.memory")),
-        sm_clock_mhz=number(row.get("clocks.sm")),
-        sm_clock_max_mhz=number(row.get("clocks.max.sm")),
-        memory_clock_mhz=number(row.get("clocks.mem")),
-        memory_clock_max_mhz=number(row.get("clocks.max.mem")),
+        power_w=power(row.get("power.draw")),
+        power_limit_w=power(row.get("enforced.power.limit")),
+        power_default_w=power(row.get("power.default_limit")),
+        temperature_c=nvidia_smi.celsius(row.get("temperature.gpu")),
+        memory_temperature_c=nvidia_smi.celsius(row.get("temperature.memory")),
+        sm_clock_mhz=clock(row.get("clocks.sm")),
+        sm_clock_max_mhz=clock(row.get("clocks.max.sm")),
+        memory_clock_mhz=clock(row.get("clocks.mem")),
+        memory_clock_max_mhz=clock(row.get("clocks.max.mem")),
         performance_state=nvidia_smi.words(row.get("pstate")),
         clock_reasons=nvidia_smi.reasons(reasons),
         persistence=switch(row.get("persistence_mode")),
@@ -245,7 +257,8 @@ def _queried(row: dict[str, str], device: pci.Device, around: _Around) -> Gpu:
         pcie_width=_either(whole(row.get("pcie.link.width.current")), device.width),
         pcie_width_max=_either(whole(row.get("pcie.link.width.max")), device.width_max),
         numa=around.numa.get(index, "") if index is not None else "",
-        source=(Cite(around.key, f"GPU {index}"),),
+        unread=(*nvidia_cells.unread(row), *nvidia_cells.unread(remapped)),
+        source=(Cite(around.key, f"GPU {index}" if index is not None else bus),),
     )
 
 

@@ -19,9 +19,9 @@ from ddprobe.probes import _processes
 
 LOG_CAP = 16 * MIB
 MOST_SLEEPERS = 32
-MOST_APPS = 256
-TRIES = 4
-"""Times that the cards are queried: once, and again without each field that an older version does not know."""
+MOST_APPS = nvidia_smi.MOST_ROWS
+SMI = ("smi", *(f"smi-{attempt}" for attempt in range(2, nvidia_smi.TRIES + 1)))
+"""Keys of the queries of the cards, in order."""
 SLEEPING = Command(
     key="sleeping", argv=("grep", "-s", "-H", "-e", "^State:.D", Glob("/proc/[0-9]*/status")), exits=(0, 1, 2)
 )
@@ -107,10 +107,10 @@ def _nvidia(host: Host) -> Generator[Asked, Any, Evidence | None]:
     """Ask nvidia-smi, one thing after another. None when it does not answer, or no longer does."""
     fields: tuple[str, ...] = nvidia_smi.CARD_FIELDS
     seen: list[Result] = []
-    for attempt in range(TRIES):
-        answer = yield nvidia_smi.query(f"smi-{attempt + 1}" if attempt else "smi", "gpu", fields)
+    for tried, key in enumerate(SMI, 1):
+        answer = yield nvidia_smi.query(key, "gpu", fields)
         seen.append(answer)
-        fewer = nvidia_smi.accepted(fields, "\n".join(said(answer)))
+        fewer = nvidia_smi.next_try(fields, "\n".join(said(answer)), tried)
         if not answer.whole or fewer == fields:
             break
         fields = fewer

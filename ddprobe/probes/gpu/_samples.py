@@ -16,7 +16,7 @@ from itertools import groupby, pairwise
 from statistics import fmean, median
 
 from ddprobe.facts import GpuWindow
-from ddprobe.parsing import dcgm_dmon, nvidia_smi
+from ddprobe.parsing import dcgm_dmon, nvidia_cells, nvidia_smi
 
 FIELDS = (
     "timestamp", "index", "utilization.gpu", "utilization.memory", "clocks.sm", "clocks.max.sm", "clocks.mem",
@@ -98,8 +98,8 @@ def _sample(cells: dict[str, str]) -> Sample | None:
     if at is None or index is None:
         return None
 
-    def number(field: str) -> float | None:
-        return nvidia_smi.amount(cells.get(field))
+    def clock(field: str) -> float | None:
+        return nvidia_smi.megahertz(cells.get(field))
 
     reasons = next((cell for field, cell in cells.items() if field.endswith("_reasons.active")), None)
     return Sample(
@@ -107,16 +107,16 @@ def _sample(cells: dict[str, str]) -> Sample | None:
         index=index,
         utilization=nvidia_smi.percent(cells.get("utilization.gpu")),
         memory_utilization=nvidia_smi.percent(cells.get("utilization.memory")),
-        sm_clock_mhz=number("clocks.sm"),
-        sm_clock_max_mhz=number("clocks.max.sm"),
-        memory_clock_mhz=number("clocks.mem"),
-        memory_clock_max_mhz=number("clocks.max.mem"),
+        sm_clock_mhz=clock("clocks.sm"),
+        sm_clock_max_mhz=clock("clocks.max.sm"),
+        memory_clock_mhz=clock("clocks.mem"),
+        memory_clock_max_mhz=clock("clocks.max.mem"),
         clock_reasons=nvidia_smi.reasons(reasons),
-        power_w=number("power.draw"),
-        power_limit_w=number("enforced.power.limit"),
-        temperature_c=nvidia_smi.number(cells.get("temperature.gpu")),
-        memory_used_mib=number("memory.used"),
-        memory_total_mib=number("memory.total"),
+        power_w=nvidia_smi.watts(cells.get("power.draw")),
+        power_limit_w=nvidia_smi.watts(cells.get("enforced.power.limit")),
+        temperature_c=nvidia_smi.celsius(cells.get("temperature.gpu")),
+        memory_used_mib=nvidia_cells.used(cells),
+        memory_total_mib=nvidia_smi.mebibytes(cells.get("memory.total")),
         pcie_gen=nvidia_smi.place(cells.get("pcie.link.gen.current")),
         pcie_width=nvidia_smi.place(cells.get("pcie.link.width.current")),
     )

@@ -33,8 +33,6 @@ ACTIVITY_EVERY_MS = 200
 LONGEST = 2 * 3600.0
 """Seconds after which the sampler ends by itself."""
 CAP = 32 * MIB
-TRIES = 4
-"""Looks: the first, and one for each field that an older driver calls otherwise or does not know."""
 UNMEASURED = ("warm-up",)
 _LOOKED_AT = ("mig.mode.current", "name")
 """Fields of the look alone: they do not change meanwhile."""
@@ -46,8 +44,8 @@ def begin(prefix: str = "") -> Generator[Asked, Any, tuple[str, ...]]:
     `prefix` stands before every key, for a second measurement in one conversation.
     """
     fields: tuple[str, ...] = (*_samples.FIELDS, *_LOOKED_AT)
-    for attempt in range(TRIES):
-        answer = yield nvidia_smi.query(f"{prefix}{LOOK}-{attempt + 1}", "gpu", fields)
+    for tried in range(1, nvidia_smi.TRIES + 1):
+        answer = yield nvidia_smi.query(f"{prefix}{LOOK}-{tried}", "gpu", fields)
         fewer = nvidia_smi.accepted(fields, "\n".join(_said(answer)))
         if fewer == fields:
             break
@@ -178,18 +176,20 @@ def _fields(result: CommandResult) -> tuple[str, ...]:
 
 def _names(evidence: Evidence, prefix: str) -> dict[int, str]:
     """The cards' names, by the look that was answered. A name may hold a comma: it stands last."""
-    for attempt in range(TRIES, 0, -1):
+    for attempt in range(nvidia_smi.TRIES, 0, -1):
         key = f"{prefix}{LOOK}-{attempt}"
         if evidence.has(key) and evidence.command(key).whole:
             look = evidence.command(key)
             rows = nvidia_smi.rows(look.text, _fields(look))
             return {
-                index: _named(row) for row in rows if (index := nvidia_smi.place(row["index"])) is not None
+                index: _named(row)
+                for row in rows
+                if (index := nvidia_smi.place(row.get("index"))) is not None
             }
     return {}
 
 
 def _named(row: Mapping[str, str]) -> str:
     """Its name. A card cut up by MIG says so: what runs on a part of it has a part of its bandwidth."""
-    name = nvidia_smi.words(row["name"])
+    name = nvidia_smi.words(row.get("name"))
     return f"{name} MIG" if name and nvidia_smi.switch(row.get("mig.mode.current")) else name

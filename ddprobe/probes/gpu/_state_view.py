@@ -15,11 +15,13 @@ _STATES = {
     "refuses": "its tool ended with an error",
     "garbled": "its tool wrote something unreadable",
     "absent": "its tool is not there",
-    "unasked": "not asked: whether processes are stuck in it is unknown",
+    "unasked": "not asked: how the cards are is unknown",
     "cut": "the answer of its tool did not come whole",
 }
 _BENIGN = frozenset({"gpu_idle", "applications_clocks_setting"})
 UNKNOWN = "?"
+MANY = 3
+"""Cards that are alike from which they are one row."""
 
 
 def blocks(facts: Sequence[Fact]) -> Iterator[Block]:
@@ -62,18 +64,48 @@ def _driver(driver: GpuDriver) -> tuple[tuple[str, str], ...]:
 
 
 def _cards(gpus: Sequence[Gpu]) -> Table:
-    marked = tuple(
-        place
-        for place, gpu in enumerate(gpus)
-        if set(gpu.clock_reasons or ()) - _BENIGN or gpu.ecc_uncorrected
-    )
+    rows = [(row, any(map(_marked, alike))) for alike in _alike(gpus) for row in _rows(alike)]
     return Table(
         ("GPU", "name", "bus", "memory MiB", "busy %", "SM MHz", "held by", "W", "°C", "PCIe", "ECC", "MIG"),
-        tuple(_card(gpu) for gpu in gpus),
+        tuple(row for row, _ in rows),
         "GPUs",
-        emphasis=marked,
+        emphasis=tuple(place for place, (_, marked) in enumerate(rows) if marked),
         spare=(2, 11, 10, 9),
     )
+
+
+def _marked(gpu: Gpu) -> bool:
+    return bool(set(gpu.clock_reasons or ()) - _BENIGN or gpu.ecc_uncorrected or gpu.unread)
+
+
+def _alike(gpus: Sequence[Gpu]) -> Iterator[list[Gpu]]:
+    """Cards with numbers in a row that differ in nothing that is shown but number and place."""
+    run: list[Gpu] = []
+    for gpu in gpus:
+        last = run[-1] if run else None
+        if last is not None and not (
+            last.index is not None and gpu.index == last.index + 1 and _shown(gpu) == _shown(last)
+        ):
+            yield run
+            run = []
+        run.append(gpu)
+    if run:
+        yield run
+
+
+def _shown(gpu: Gpu) -> tuple[bool, str, tuple[str, ...]]:
+    _, name, _, *others = _card(gpu)
+    return _marked(gpu), name, tuple(others)
+
+
+def _rows(alike: Sequence[Gpu]) -> list[tuple[str, ...]]:
+    """One row for many that are alike, one each for few."""
+    if len(alike) < MANY:
+        return [_card(gpu) for gpu in alike]
+    first, last = alike[0], alike[-1]
+    _, name, _, *others = _card(first)
+    bus = f"{first.bus} … {last.bus}" if first.bus and last.bus else ""
+    return [(f"{first.index}–{last.index}", name, bus, *others)]
 
 
 def _card(gpu: Gpu) -> tuple[str, ...]:

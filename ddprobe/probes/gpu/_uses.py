@@ -26,7 +26,7 @@ def processes(evidence: Evidence, gpus: tuple[Gpu, ...]) -> tuple[GpuProcess, ..
     servers = _servers(evidence)
     found = []
     for row in _ladder.apps(evidence):
-        pid = nvidia_smi.whole(row["pid"])
+        pid = nvidia_smi.place(row["pid"])
         if pid is None:
             continue
         found.append(
@@ -35,7 +35,7 @@ def processes(evidence: Evidence, gpus: tuple[Gpu, ...]) -> tuple[GpuProcess, ..
                 gpu=index.get(row["gpu_uuid"]),
                 uuid=row["gpu_uuid"][:60],
                 name=nvidia_smi.words(row["process_name"]),
-                memory_mib=nvidia_smi.number(row["used_gpu_memory"]),
+                memory_mib=nvidia_smi.mebibytes(row["used_gpu_memory"]),
                 user=owners.get(pid, ""),
                 container=proc.container(groups.get(pid, ())),
                 server=servers.get(pid, ""),

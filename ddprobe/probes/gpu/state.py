@@ -17,7 +17,7 @@ from ddprobe.facts import Gpu, GpuDriver
 from ddprobe.model import Cite, Conversation, Evidence, Fact, Finding, Gap, Host, Outcome, Probe
 from ddprobe.parsing import nvidia_smi
 from ddprobe.probes import _outputs
-from ddprobe.probes.gpu import _amd, _cards, _ladder, _state_view, _uses
+from ddprobe.probes.gpu import _amd, _cards, _damage, _ladder, _state_view, _uses
 
 _READ = {
     "cards": "/proc/driver/nvidia/gpus",
@@ -39,6 +39,8 @@ class GpuState(Probe):
         "gpu.wedged": "the driver hangs: nvidia-smi did not answer in time, or processes are stuck in the driver",
         "gpu.refused": "the driver's tool ended with an error",
         "gpu.lost": "the driver lists a card and cannot reach it",
+        "gpu.reset": "the driver lists a card that works again after a reset alone",
+        "gpu.unread": "some values of a card could not be read, or are none that a card can have, and are unknown",
         "gpu.missing": "the PCI bus lists more cards than the driver sees",
         "gpu.no_tool": "there is a card and no tool of its driver to ask",
         "gpu.log": "the kernel's log may not be read, so XIDs are unknown",
@@ -66,23 +68,39 @@ class GpuState(Probe):
         yield from _uses.faults(evidence, (*gpus, *(each for each in others if isinstance(each, Gpu))))
         yield from _gaps(evidence)
         host = evidence.host.name
+        yield from _damage.findings(gpus, host)
         if driver is not None:
             yield from _of_driver(driver, gpus, host, evidence)
         for each in others:
             if isinstance(each, GpuDriver):
                 yield from _of_amd(each, host)
-        if driver is None and not others and evidence.result("displays").whole:
-            yield Finding(
-                id="gpu.none",
-                outcome=Outcome.WARN,
-                subject=host,
-                summary="no GPU: the PCI bus lists none of NVIDIA or AMD, no driver of NVIDIA is loaded, and there is no "
-                "nvidia-smi",
-                cites=(Cite("displays"), Cite("driver")),
-            )
+        if driver is None and not others:
+            yield from _none(evidence)
 
     def show(self, facts: Sequence[Fact]) -> Iterator[Block]:
         yield from _state_view.blocks(facts)
+
+
+def _none(evidence: Evidence) -> Iterator[Finding | Gap]:
+    """No GPU, where all that could show one was answered whole and shows none."""
+    found = _cards.query(evidence)
+    seen = ("displays", "vendors", "driver")
+    if found is None or not all(evidence.has(key) and evidence.result(key).whole for key in seen):
+        return
+    cite = Cite(found.result.key)
+    if found.result.exit_code != _cards.NOT_FOUND:
+        said = nvidia_smi.complaint(*_ladder.said(found.result))
+        why = f"exit code {found.result.exit_code}" + (f": {said}" if said else "")
+        yield Gap("nvidia-smi", f"{why}; it is there, so whether there is a GPU is unknown", (cite,))
+        return
+    yield Finding(
+        id="gpu.none",
+        outcome=Outcome.WARN,
+        subject=evidence.host.name,
+        summary="no GPU: the PCI bus lists none of NVIDIA or AMD, no driver of NVIDIA is loaded, and there is no "
+        "nvidia-smi",
+        cites=(Cite("displays"), Cite("driver"), cite),
+    )
 
 
 def _gaps(evidence: Evidence) -> Iterator[Gap]:
@@ -94,7 +112,13 @@ def _gaps(evidence: Evidence) -> Iterator[Gap]:
         if evidence.has(key) and not evidence.result(key).whole:
             yield Gap(_cards.short(evidence.command(key))[:80], evidence.command(key).trouble, (Cite(key),))
     how, complaint = _cards.state(evidence)
-    if how == "garbled":
+    if how == "unasked" and not _ladder.held_back(evidence):
+        yield Gap(
+            "nvidia-smi", "no answer of it came, so how the cards are, and whether there are any, is unknown"
+        )
+    found = _cards.query(evidence)
+    yield from _damage.gaps(evidence)
+    if how == "garbled" and not (found and found.told.rows):
         said = f" It begins: {complaint}" if complaint else " It is empty."
         yield Gap(
             "nvidia-smi",
@@ -133,7 +157,9 @@ def _of_driver(driver: GpuDriver, gpus: tuple[Gpu, ...], host: str, evidence: Ev
     elif driver.state == "answers" and driver.complaint:
         yield _complained(driver, gpus, host, cite)
     seen = [gpu for gpu in gpus if gpu.index is not None]
-    if driver.state == "answers" and driver.nodes is not None and driver.nodes > len(seen):
+    found = _cards.query(evidence)
+    all_told = driver.state == "answers" and found is not None and _damage.whole(found)
+    if all_told and driver.nodes is not None and driver.nodes > len(seen):
         hidden = [gpu for gpu in gpus if gpu.index is None]
         lost = ", ".join(gpu.bus for gpu in hidden if gpu.bus)
         # One that the driver lists, or that reads as all ones, was there; any other may be kept from this user on purpose.
