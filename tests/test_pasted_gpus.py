@@ -126,3 +126,106 @@ def test_samples_of_a_card_are_one() -> None:
 def test_cards_without_a_number() -> None:
     found, _, _ = judged("\n".join(line.partition(", ")[2] for line in LOW.splitlines()))
     assert found["GP03"].summary.startswith("GPU 0 at 345 of 1980 MHz")
+
+
+# --- what somebody set, and what the kernel says -----------------------------------------------------------
+
+SET = f"{NAMES}, clocks_event_reasons.active\n0, NVIDIA H100 80GB HBM3, 98 %, 51, 1200 MHz, 1980 MHz, 0x0000000000000002\n"
+LIMITS = (
+    "index, name, utilization.gpu [%], power.draw [W], power.limit [W], power.default_limit [W], clocks_event_reasons.active\n"
+    "0, NVIDIA H100 80GB HBM3, 98 %, 199 W, 200 W, 700 W, {reasons}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SET,
+        SET.replace(
+            "clocks_event_reasons.active", "clocks_event_reasons.applications_clocks_setting"
+        ).replace("0x0000000000000002", "Active"),
+        LOG.replace(": Active", ": Not Active")
+        .replace(
+            "Idle                              : Not Active", "Applications Clocks Setting       : Active", 1
+        )
+        .replace("SM                                : 345", "SM                                : 1200", 1),
+    ],
+    ids=["bits", "a column", "log"],
+)
+def test_clocks_that_somebody_set_are_named_and_no_slowdown(text: str) -> None:
+    found, _, _ = judged(text)
+    assert found["GP01"].outcome is Outcome.PASS
+    assert found["GP03"].summary.endswith("(61%, limit 70%); held by applications_clocks_setting")
+    assert "-rac" in found["GP03"].advice
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "said"),
+    [
+        (LIMITS.format(reasons="0x0000000000000004"), Outcome.WARN, "GPU 0 limited to 200 W of 700 W, and it binds"),
+        (LIMITS.format(reasons="0x0000000000000000"), Outcome.INFO, "GPU 0 limited to 200 W of 700 W"),
+        (LIMITS.format(reasons="0x0000000000000000").replace("200 W", "700 W"), Outcome.PASS, "no power limit"),
+    ],
+    ids=["it binds", "it does not", "not lowered"],
+)  # fmt: skip
+def test_a_power_limit_that_was_lowered(text: str, outcome: Outcome, said: str) -> None:
+    found, _, _ = judged(text)
+    assert (found["GP02"].outcome, found["GP02"].summary.startswith(said)) == (outcome, True)
+
+
+def test_the_limits_of_a_log() -> None:
+    power = "    GPU Power Readings\n        Power Draw                        : 199.00 W\n"
+    power += "        Current Power Limit               : 200.00 W\n        Default Power Limit               : 700.00 W\n"
+    found, _, _ = judged(LOG.replace("    Utilization\n", power + "    Utilization\n", 1))
+    assert found["GP02"].summary == "GPU 0 limited to 200 W of 700 W"
+
+
+@pytest.mark.parametrize(
+    ("clocks", "said"),
+    [
+        ((1980, 600), "GPU 0 at 600 of 1980 MHz"),
+        ((1980, 1980, 1980, 1980, 600), "GPU 0 at 600 of 1980 MHz"),
+        ((1980, 1980, 1980, 1980, 1980, 600), ""),
+        ((1980, 1980, 1980, 1980, 700, 600), "GPU 0 at 700 of 1980 MHz"),
+    ],
+    ids=["one of two", "one of five", "one of six", "two of six"],
+)
+def test_a_clock_that_was_seen_counts_and_no_mean(clocks: tuple[int, ...], said: str) -> None:
+    rows = "".join(f"0, NVIDIA H100 80GB HBM3, 98 %, 60, {clock} MHz, 1980 MHz\n" for clock in clocks)
+    found, _, _ = judged(f"{NAMES}\n{rows}")
+    assert found["GP03"].summary.startswith(said or "SM clocks under load")
+    assert found["GP03"].outcome is (Outcome.WARN if said else Outcome.PASS)
+
+
+XID = "NVRM: Xid (PCI:0000:19:00): {number}, pid='<unknown>', name=<unknown>, {text}\n"
+FALLEN = XID.format(number=79, text="GPU has fallen off the bus.")
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "said"),
+    [
+        (f"[ 9001.120000] {FALLEN}", Outcome.FAIL, "XID 79 on 0000:19:00.0: the card has fallen off the bus"),
+        (f"2026-11-30T12:00:00+0000 gpu1 kernel: {FALLEN}", Outcome.FAIL, "XID 79"),
+        (f"[ 1.5] usb 1-1: new device\n[ 9001.1] {FALLEN}[ 9002.1] eth0: link up\n", Outcome.FAIL, "XID 79"),
+        ("[ 7.000000] " + XID.format(number=63, text="Row Remapper: New row"), Outcome.WARN, "XID 63"),
+        ("[ 7.000000] " + XID.format(number=31, text="MMU Fault"), Outcome.INFO, "XID 31"),
+    ],
+    ids=["dmesg", "journal", "among other lines", "to watch", "of a program"],
+)  # fmt: skip
+def test_a_kernel_log(text: str, outcome: Outcome, said: str) -> None:
+    found, _, _ = judged(text)
+    assert (found["GP06"].outcome, found["GP06"].summary.startswith(said)) == (outcome, True)
+    (cite,) = found["GP06"].cites
+    assert cite.at == f"line {text[: text.index('NVRM')].count(chr(10)) + 1}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ 1.0] usb 1-1: new device\n",
+        "[ 1.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.65.06\n",
+        "What does NVRM: Xid mean, please?\n",
+    ],
+)
+def test_a_kernel_log_without_a_word_on_cards(text: str) -> None:
+    assert "GP06" not in judged(text)[0]

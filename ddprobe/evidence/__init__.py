@@ -22,7 +22,7 @@ from ddprobe.parsing import source_code
 
 T = TypeVar("T")
 RECOGNISERS = (
-    "launch", "environment", "startup", "configs", "points", "tables", "counters", "gpu", "source_lines", "decode_logs", "benchmarks", "versions", "claims",
+    "launch", "environment", "startup", "configs", "points", "tables", "counters", "gpu", "kernel_log", "source_lines", "decode_logs", "benchmarks", "versions", "claims",
 )  # fmt: skip
 """The subjects, each a module here with `recognise`, in the order in which their facts are judged."""
 STREAMED = "decode_logs"

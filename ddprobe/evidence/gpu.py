@@ -31,6 +31,7 @@ _FIELDS: Mapping[str, str] = {
     "power.draw": "power_w",
     "power.draw.instant": "power_w",
     "power.limit": "power_limit_w",
+    "power.default_limit": "power_default_w",
     "temperature.gpu": "temperature_c",
     "clocks.sm": "sm_clock_mhz",
     "clocks.current.sm": "sm_clock_mhz",
@@ -38,6 +39,7 @@ _FIELDS: Mapping[str, str] = {
 }
 _REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.(\w+)")
 _BITS = {
+    0x2: "applications_clocks_setting",
     0x4: "sw_power_cap",
     0x8: "hw_slowdown",
     0x20: "sw_thermal_slowdown",
@@ -47,6 +49,13 @@ _BITS = {
 _CARD = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 _CLOCKS = re.compile(r"Clocks (?:Event|Throttle) Reasons|HW Slowdown")
 _LOGGED = (
+    ("power_w", ("GPU Power Readings", "Instantaneous Power Draw")),
+    ("power_w", ("GPU Power Readings", "Power Draw")),
+    ("power_w", ("Power Readings", "Power Draw")),
+    ("power_limit_w", ("GPU Power Readings", "Current Power Limit")),
+    ("power_limit_w", ("Power Readings", "Power Limit")),
+    ("power_default_w", ("GPU Power Readings", "Default Power Limit")),
+    ("power_default_w", ("Power Readings", "Default Power Limit")),
     ("utilization", ("Utilization", "Gpu")),
     ("utilization", ("Utilization", "GPU")),
     ("temperature_c", ("Temperature", "GPU Current Temp")),
@@ -65,7 +74,7 @@ _MONITORED: Mapping[str, str] = {
 }
 """The columns of `dmon`."""
 _MONITOR = re.compile(r"^#\s*(?:Date\s+Time\s+)?gpu\s+.*\b(?:pwr|sm|pclk)\b", re.MULTILINE)
-_NO_FAULT = frozenset({"active", "supported", "gpu_idle", "applications_clocks_setting", "sync_boost"})
+_NO_FAULT = frozenset({"active", "supported", "gpu_idle", "sync_boost"})
 
 
 def recognise(document: Document, sample: str) -> Found | None:

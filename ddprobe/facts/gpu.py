@@ -23,11 +23,13 @@ class GpuSample(Fact):
     memory_total_mib: float | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
+    power_default_w: float | None = None
+    """The limit that the card comes with."""
     temperature_c: float | None = None
     sm_clock_mhz: float | None = None
     sm_clock_max_mhz: float | None = None
     throttled_by: tuple[str, ...] = ()
-    """Reasons for lowered clocks that are in force."""
+    """Reasons for lowered clocks that are in force, clocks that somebody set among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +223,8 @@ class GpuWindow(Fact):
     power_low_w: float | None = None
     power_high_w: float | None = None
     power_limit_w: float | None = None
+    power_default_w: float | None = None
+    """The limit that the card comes with, of pasted samples."""
     temperature_c: float | None = None
     temperature_low_c: float | None = None
     temperature_high_c: float | None = None

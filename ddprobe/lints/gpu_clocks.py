@@ -97,12 +97,13 @@ def slowdown(cards: Cards) -> Judgement | None:
     "the power limit is the one that the card comes with",
     source=f"{NVML}; nvidia-smi power.default_limit",
     subject="GPU power",
-    applies=sampled,
+    applies=lambda cards: sampled(cards) or any(map(_limited, cards.pasted)),
 )
 def power(cards: Cards) -> Judgement | None:
+    limits: tuple[Gpu | GpuWindow, ...] = (*cards.gpus, *cards.pasted)
     lowered = tuple(
         gpu
-        for gpu in cards.gpus
+        for gpu in limits
         if gpu.power_limit_w is not None
         and gpu.power_default_w is not None
         and gpu.power_limit_w < gpu.power_default_w
@@ -126,7 +127,7 @@ def power(cards: Cards) -> Judgement | None:
             "compare step times only at the same power limit",
             cites(capped),
         )
-    known = [gpu for gpu in cards.gpus if gpu.power_limit_w is not None and gpu.power_default_w is not None]
+    known = [each for each in limits if each.power_limit_w is not None and each.power_default_w is not None]
     told = [*known, *(each for each in _both(cards) if each.clock_reasons is not None)]
     if not told:
         raise NotKnown("power limits")
@@ -175,6 +176,10 @@ def low_clock(cards: Cards) -> Judgement | None:
         cites(low),
         share=round(_share(worst), 3),
     )
+
+
+def _limited(pasted: GpuWindow) -> bool:
+    return pasted.power_limit_w is not None and pasted.power_default_w is not None
 
 
 def _not_read(gpu: Gpu, field: str) -> bool:
