@@ -353,6 +353,21 @@ def test_an_older_driver_is_asked_in_its_own_words() -> None:
     assert "clocks_throttle_reasons.active" in commands(asked)[0].argv[1]  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("count", [1, 4, 9, 13])
+def test_a_driver_that_lacks_many_fields_is_sampled_without_them(count: int) -> None:
+    lacking = _samples.FIELDS[-count:]
+    known = [
+        at for at, name in enumerate((*_samples.FIELDS, "mig.mode.current", "name")) if name not in lacking
+    ]
+    refused = [(2, f'Field "{name}" is not a valid field to query.\n\n', "") for name in lacking]
+    if "clocks_event_reasons.active" in lacking:
+        refused.append((2, 'Field "clocks_throttle_reasons.active" is not a valid field to query.\n\n', ""))
+    said = "".join(", ".join(line.split(", ")[at] for at in known) for line in (HEAD, ROW))
+    asked, begun = conversation(*refused, (0, said, ""))
+    assert begun == ("p-gpu-samples",)
+    assert commands(asked)[0].argv[1] == f"--query-gpu={','.join(_samples.FIELDS[:-count])}"
+
+
 @pytest.mark.parametrize(
     "answers",
     [
