@@ -51,7 +51,7 @@ KEYS = {
     "source_lines", "target_tensors", "tensors_from", "cites", "measures",
 }  # fmt: skip
 # What each of these reads is there or means its default, so that none of them can be in doubt.
-NEVER_UNKNOWN = {
+NEVER_UNKNOWN = {"RT16", 
     "DC01", "DC03", "DC04", "DC12", "DC20", "DC22", "DC24", "DC27", "DC30", "DC31", "DC33", "DC37", "DC41", "DC43", "DC44",
     "SA02", "SA03", "SA07", "SA09", "SA11", "SA12", "SA13", "SA15", "EN02", "EN03", "EN04", "MC02", "MC03", "MC05", "MC12", "MC14",
     "SA14", "SE01", "SE02", "SE03", "ST01", "ST02", "ST03", "ST04", "ST05", "ST06",

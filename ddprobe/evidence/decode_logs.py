@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from ddprobe.evidence import _decode_bins, _spec_lines, _starts
+from ddprobe.evidence import _decode_bins, _ranks, _spec_lines, _starts
 from ddprobe.evidence.document import Document, Found
 from ddprobe.facts import Acceptance, Claim, DecodeSeries
 from ddprobe.model import Cite, Fact
@@ -75,6 +75,7 @@ class _Section:
     llama: _spec_lines.LlamaCpp = field(default_factory=_spec_lines.LlamaCpp)
     trees: _spec_lines.Trees = field(default_factory=_spec_lines.Trees)
     lifetime: _spec_lines.Lifetime = field(default_factory=_spec_lines.Lifetime)
+    ranks: _ranks.Ranks = field(default_factory=_ranks.Ranks)
     span: _Span = field(default_factory=_Span)
     begin: int = 0
     """The line of the start; 0 where it is the first of the log."""
@@ -85,6 +86,8 @@ class _Section:
         size = block.count("\n") + (not block.endswith("\n"))
         lines, prefills = self.tally.block(block)
         self.sglang += lines
+        if lines:
+            self.ranks.block(block)
         marks = [decode_log.MARK] if lines else []
         settled = lines + prefills == size
         if not settled:
@@ -101,7 +104,7 @@ class _Section:
         at = f"line {span.first}" if span.first == span.last else f"lines {span.first}-{span.last}"
         shared = {"source": (Cite(key, at),), "run": run}
         facts: list[Fact] = []
-        facts += _of_sglang(self.tally, span.seconds, shared)
+        facts += _of_sglang(self.tally, span.seconds, self.ranks.told(), shared)
         facts += _of_vllm(self.vllm, span.seconds, shared)
         facts += _of_llamacpp(self.llama, span.seconds, shared)
         facts += _of_trees(self.trees, shared)
@@ -154,7 +157,12 @@ def recognise(document: Document, sample: str, *, apart: bool = True) -> Found |
     return Found(what + several, tuple(facts))
 
 
-def _of_sglang(tally: _decode_bins.Tally, seconds: float | None, shared: dict[str, Any]) -> Iterator[Fact]:
+def _of_sglang(
+    tally: _decode_bins.Tally,
+    seconds: float | None,
+    ranks: tuple[tuple[str, int, float], ...],
+    shared: dict[str, Any],
+) -> Iterator[Fact]:
     servers = dict(tally.servers())
     off = servers.pop(_decode_bins.OFF, {})
     unreadable = servers.pop(_decode_bins.UNREADABLE, {})
@@ -195,6 +203,7 @@ def _of_sglang(tally: _decode_bins.Tally, seconds: float | None, shared: dict[st
             rate_definition=formula.name if formula else "",
             draft_tokens=formula.k if formula else None,
             trend=_decode_bins.trend(_decode_bins.bins(sums, formula)),
+            ranks=ranks if len(eras) == 1 else (),
             **named,
         )
         yield Acceptance(

@@ -80,6 +80,8 @@ class DecodeSeries(Fact):
     """Lines that state one, and it is no number (`nan`, `-1.00`): something was drafted, nobody knows with what success."""
     trend: str = ""
     """In a sentence: how commit and throughput change with context at a fixed number of running requests."""
+    ranks: tuple[tuple[str, int, float], ...] = ()
+    """Of each data-parallel rank its name, decode lines and mean commit; empty where lines name no several ranks."""
     run: str = ""
 
 

@@ -24,6 +24,7 @@ from ddprobe.lints import (
     plausible,
     pooling,
     positions,
+    ranks,
     rotation,
     spans,
     startup,
@@ -66,8 +67,12 @@ LINTS: tuple[Lint[Served], ...] = tuple(
 
 METRICS: tuple[Lint[Measured], ...] = (
     *metrics.LINTS,
-    *sorted((*identities.LINTS, *pooling.LINTS, *plausible.LINTS, *spans.LINTS), key=lambda lint: lint.id),
+    *sorted(
+        (*identities.LINTS, *pooling.LINTS, *plausible.LINTS, *spans.LINTS),
+        key=lambda lint: lint.id,
+    ),
     *depth.LINTS,
+    *ranks.LINTS,
 )
 """Those that judge what was measured."""
 STARTUP: tuple[Lint[Started], ...] = startup.LINTS
