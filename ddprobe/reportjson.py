@@ -228,8 +228,11 @@ def _record(hint: Any, data: Any) -> Any:
 
 
 def _read_field(name: str, data: Any, hint: Any) -> Any:
-    if name != "started":
-        return _decode(hint, data)
+    return since_epoch(data) if name == "started" else _decode(hint, data)
+
+
+def since_epoch(data: Any) -> float:
+    """The seconds of a `moment`. Raises `ValueError` or `TypeError` of what is none."""
     if data is None:
         return 0.0
     found = _MOMENT.match(data)

@@ -18,6 +18,7 @@ import pytest
 
 from ddprobe import store
 from ddprobe.cli import app as cli
+from ddprobe.model import Outcome
 from tests import books
 
 SEED = 20261
@@ -145,6 +146,7 @@ def test_a_run_killed_at_any_moment_is_readable_and_goes_on(
             os.kill(child, signal.SIGKILL)
         report = store.load(folder)
         assert report.name == whole["name"]
+        assert not report.interrupted or report.outcome >= Outcome.UNKNOWN
         assert cli.run(["report", "show", str(folder), "-q"]) == 0
         capsys.readouterr()
         # Neither hosts nor vars need be said again, but for a run that was killed before it had told them.

@@ -24,6 +24,7 @@ from ddprobe.model import (
     CommandResult,
     Container,
     Evidence,
+    Finding,
     Glob,
     Host,
     HostRecord,
@@ -244,6 +245,7 @@ def test_a_killed_run_is_still_a_report(tmp_path: Path) -> None:
         name="look",
         version=__version__,
         started=NOW,
+        seconds=report.seconds,
         lab=True,
         interrupted=True,
         hosts=(HostRecord(name="gpu1"),),
@@ -254,13 +256,25 @@ def test_a_killed_run_is_still_a_report(tmp_path: Path) -> None:
                 probe="",
                 host="gpu1",
                 status="interrupted",
-                reasons=("the run ended before the step did",),
+                reasons=("next: the run ended before the step did",),
                 started=NOW,
+                seconds=report.seconds,
                 artefacts=report.steps[1].artefacts,
             ),
         ),
-        findings=(reports.finding(Outcome.WARN),),
+        findings=(
+            reports.finding(Outcome.WARN),
+            Finding(
+                id="unanswered",
+                outcome=Outcome.UNKNOWN,
+                subject="next",
+                summary="the run ended before the step did",
+                host="gpu1",
+                step="next",
+            ),
+        ),
     )
+    assert report.seconds > 0
     assert report.steps[1].artefacts[0].files == (("stdout", "evidence/gpu1/next/01-whoami.stdout"),)
 
 

@@ -111,7 +111,7 @@ def show(
     found = kept.report
     if kept.damage:
         found = rejudging.rejudge(folder.parent if folder.is_file() else folder, kept)
-    elif found.interrupted and not found.verdicts and any(s.status == "interrupted" for s in found.steps):
+    elif kept.killed:
         from ddprobe import runner
 
         found = runner.judge_again(folder.parent if folder.is_file() else folder, found)

@@ -116,10 +116,13 @@ class Report:
 
     @property
     def outcome(self) -> Outcome:
-        """The worst finding or verdict. A step that got its whole answer and judges nothing (`read`) counts as *info*."""
+        """The worst finding or verdict. A step that got its whole answer and judges nothing (`read`) counts as *info*, a
+        run that was broken off as *unknown*.
+        """
         answered = [Outcome.INFO for step in self.steps if step.status == "done"]
         judged = [verdict.outcome for verdict in self.verdicts]
-        return Outcome.worst([finding.outcome for finding in self.findings] + judged + answered)
+        broken = [Outcome.UNKNOWN] if self.interrupted else []
+        return Outcome.worst([finding.outcome for finding in self.findings] + judged + answered + broken)
 
 
 def summed(hypotheses: Iterable[Hypothesis]) -> tuple[LedgerLine, ...]:

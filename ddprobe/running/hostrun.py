@@ -237,6 +237,16 @@ class HostRun:
         tools, host, line = self.tools, self.host.name, self._line
         assert line is not None
         begun = self._begun[step.id] = Begun(step, time.time())
+        tools.writer.begin(
+            StepRecord(
+                id=step.id,
+                probe=step.probe.name(),
+                host=host,
+                status=RUNNING,
+                settings=masking.settings(step.probe, tools.redactor),
+                started=begun.started,
+            )
+        )
         tools.watch(host, step.id)
         tools.watch.step(host, step.id, RUNNING)
         session = (

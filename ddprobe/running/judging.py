@@ -137,7 +137,7 @@ def declared(report: Report, ledger: Sequence[Hypothesis]) -> tuple[Hypothesis, 
 
 
 def judge_again(folder: Path, report: Report) -> Report:
-    """The report of a run that was killed, with what the evidence of its unfinished steps shows."""
+    """The report of a run that was killed, with what the evidence of its unfinished steps shows, and all of it judged."""
     steps = list(report.steps)
     findings = list(report.findings)
     for place, step in enumerate(steps):
@@ -153,12 +153,14 @@ def judge_again(folder: Path, report: Report) -> Report:
         steps[place] = dataclasses.replace(step, facts=record.facts)
         findings += found
     concluded: list[Verdict] = []
-    for host in dict.fromkeys(step.host for step in steps):
-        facts = [fact for step in steps if step.host == host for fact in step.facts]
-        concluded += conclude(store.known_host(folder, host), facts, [f for f in findings if f.host == host])
-    return dataclasses.replace(
+    known = {step.host: store.known_host(folder, step.host) for step in steps}
+    for name, host in known.items():
+        facts = [fact for step in steps if step.host == name for fact in step.facts]
+        concluded += conclude(host, facts, [f for f in findings if f.host == name])
+    judged = dataclasses.replace(
         report, steps=tuple(steps), findings=tuple(findings), verdicts=tuple(concluded)
     )
+    return with_hypotheses(judged, {name: host.gpu_bandwidth for name, host in known.items()})
 
 
 def path_in(step: StepRecord, _host: str, _step: str, key: str) -> str:

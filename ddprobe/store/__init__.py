@@ -1,7 +1,7 @@
 """The report folder: written as answers arrive, read back whole, also after a crash.
 
     <UTC time>-<name>/
-    ├── events.jsonl             one JSON object a line, flushed as things happen: start, answer, step, host, finish
+    ├── events.jsonl             one JSON object a line, flushed as things happen: start, begin, answer, step, host, finish
     ├── evidence/<host>/<step>/  NN-<key>.stdout, .stderr or .body: the bytes as they came (secrets masked);
     │                            NN-<key>.request: the body that was sent; NN-<key>.json: the question and how it ended
     ├── report.json              everything, once the run is over

@@ -47,6 +47,8 @@ class Kept:
 
     report: Report
     damage: tuple[Damage, ...] = ()
+    killed: bool = False
+    """Whether the run never came to its end: the report is what its events tell."""
 
     @property
     def lost(self) -> dict[str, str]:
@@ -58,22 +60,22 @@ def kept(folder: Path) -> Kept:
     """What the folder of a report still tells. Raises `UsageError` when that is nothing."""
     folder = folder.parent if folder.is_file() else folder
     listed = _told(folder)
-    report, troubles = _sound(folder, _own(folder, listed, (REPORT, EVENTS)))
+    report, troubles, killed = _sound(folder, _own(folder, listed, (REPORT, EVENTS)))
     if troubles:
         report = _with_untold(folder, report)
     _see_that_something_is_left(folder, report, troubles)
     troubles += _unlisted(folder, listed)
     known = {each.path for each in troubles}
     found = [each for each in damage(folder, report) if each.path not in known]
-    return Kept(report, tuple(sorted((*troubles, *found), key=lambda each: each.path)))
+    return Kept(report, tuple(sorted((*troubles, *found), key=lambda each: each.path)), killed)
 
 
 def glance(folder: Path) -> Kept:
     """The same of report.json alone, for a list of many: what the evidence has lost is not looked at."""
     listed = _told(folder)
-    report, troubles = _sound(folder, _own(folder, listed, (REPORT,)))
+    report, troubles, killed = _sound(folder, _own(folder, listed, (REPORT,)))
     _see_that_something_is_left(folder, report, troubles)
-    return Kept(report, (*troubles, *_unlisted(folder, listed)))
+    return Kept(report, (*troubles, *_unlisted(folder, listed)), killed)
 
 
 def _own(folder: Path, listed: Sequence[tuple[str, str]], paths: Sequence[str]) -> dict[str, str]:
@@ -107,10 +109,13 @@ def damage(folder: Path, report: Report) -> tuple[Damage, ...]:
     return tuple(Damage(path, how) for path, how in sorted(found.items()) if how)
 
 
-def _sound(folder: Path, own: dict[str, str]) -> tuple[Report, list[Damage]]:
-    """The report from the file of it that is as it was written; else from the one that can be read."""
+def _sound(folder: Path, own: dict[str, str]) -> tuple[Report, list[Damage], bool]:
+    """The report from the file of it that is as it was written, else from the one that can be read; the troubles; and
+    whether the run never came to its end.
+    """
     troubles: dict[str, str] = {path: how for path, how in own.items() if how}
     reports: dict[str, Report] = {}
+    killed = False
     try:
         reports[REPORT] = reading.of_json(folder)
     except FileNotFoundError:
@@ -126,6 +131,7 @@ def _sound(folder: Path, own: dict[str, str]) -> tuple[Report, list[Damage]]:
             troubles[EVENTS] = error.message
         else:
             reports[EVENTS] = told.report
+            killed = not told.finished and REPORT not in {*reports, *troubles}
             if told.schema != EVENTS_SCHEMA:
                 troubles[EVENTS] = f"has the schema {told.schema!r}; this ddprobe reads {EVENTS_SCHEMA}"
             elif told.unreadable:
@@ -135,7 +141,7 @@ def _sound(folder: Path, own: dict[str, str]) -> tuple[Report, list[Damage]]:
     sound = [reports[path] for path in (REPORT, EVENTS) if path in reports and path not in troubles]
     readable = [reports[path] for path in (REPORT, EVENTS) if path in reports]
     report = next(iter((*sound, *readable)), empty)
-    return report, [Damage(path, how) for path, how in troubles.items()]
+    return report, [Damage(path, how) for path, how in troubles.items()], killed
 
 
 def _words(troubles: Sequence[Damage]) -> str:

@@ -26,12 +26,15 @@ from ddprobe.model import (
     HostRecord,
     HttpRequest,
     HttpResult,
+    Outcome,
     PlaybookRecord,
     Report,
     Result,
     StepRecord,
 )
 from ddprobe.store.files import EVENTS, EVENTS_SCHEMA, MAX_FILE, NOT_REACHED, REPORT, paths_of, read
+
+BROKEN_OFF = "the run ended before the step did"
 
 
 def load(folder: Path) -> Report:
@@ -73,6 +76,8 @@ class Told:
 
     report: Report
     schema: str = EVENTS_SCHEMA
+    finished: bool = False
+    """Whether the run came to its end; a killed one did not."""
     unreadable: int = 0
     """Lines that say nothing to this version; a last one without an end, which a killed run leaves, is none."""
 
@@ -94,7 +99,7 @@ def of_events(folder: Path) -> Told:
 def _from_events(path: Path, *, torn: bool) -> Told:
     """A half last line, and events of later versions, are skipped."""
     report = Report(name=path.parent.name, version="", started=0.0, interrupted=True)
-    schema, unreadable, broken = EVENTS_SCHEMA, 0, False
+    schema, unreadable, broken, finished, last = EVENTS_SCHEMA, 0, False, False, 0.0
     hosts: dict[str, HostRecord] = {}
     steps: dict[tuple[str, str], StepRecord] = {}
     planned: dict[str, StepRecord] = {}
@@ -104,6 +109,8 @@ def _from_events(path: Path, *, torn: bool) -> Told:
         if event is None:
             continue
         kind = event.get("event")
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            last = max(last, reportjson.since_epoch(event.get("at")))
         try:
             if kind == "start":
                 schema = str(event.get("schema", EVENTS_SCHEMA))
@@ -114,12 +121,15 @@ def _from_events(path: Path, *, torn: bool) -> Told:
                 planned = {one.id: one for one in (reportjson.decode(StepRecord, s) for s in event["steps"])}
             elif kind == "playbook":
                 report = replace(report, playbook=reportjson.decode(PlaybookRecord, event["record"]))
+            elif kind == "begin":
+                begins = reportjson.decode(StepRecord, event["record"])
+                steps[begins.host, begins.id] = _broken_off(begins)
+                hosts[begins.host] = _reached(hosts, begins.host)
             elif kind == "answer":
                 host, step = str(event["host"]), str(event["step"])
                 artefact = reportjson.decode(Artefact, event["artefact"])
                 begun = steps.get((host, step)) or _unfinished(host, step, artefact, planned)
-                if host not in hosts or hosts[host].error == NOT_REACHED:
-                    hosts[host] = HostRecord(name=host)
+                hosts[host] = _reached(hosts, host)
                 steps[host, step] = replace(begun, artefacts=(*begun.artefacts, artefact))
             elif kind == "step":
                 record = reportjson.decode(StepRecord, event["record"])
@@ -130,6 +140,7 @@ def _from_events(path: Path, *, torn: bool) -> Told:
                 ended = reportjson.decode(HostRecord, event["record"])
                 hosts[ended.name] = ended
             elif kind == "finish":
+                finished = True
                 report = replace(
                     report,
                     seconds=float(event["seconds"]),
@@ -144,10 +155,18 @@ def _from_events(path: Path, *, torn: bool) -> Told:
         for planned_step in planned.values():
             never = replace(planned_step, host=host, reasons=("the run ended before it",))
             steps.setdefault((host, planned_step.id), never)
-    report = replace(report, hosts=tuple(hosts.values()), steps=tuple(steps.values()))
+    if not finished:
+        report = replace(report, seconds=max(0.0, last - report.started) if report.started else 0.0)
+        steps = {key: _ended_at(step, last) for key, step in steps.items()}
+    report = replace(
+        report,
+        hosts=tuple(hosts.values()),
+        steps=tuple(steps.values()),
+        findings=(*report.findings, *(_unanswered(step) for step in steps.values() if _is_broken_off(step))),
+    )
     if planned:
         report = _in_order(report, tuple(planned))
-    return Told(report, schema, unreadable - (torn and broken))
+    return Told(report, schema, finished, unreadable - (torn and broken))
 
 
 def _in_order(report: Report, planned: Sequence[str]) -> Report:
@@ -168,13 +187,42 @@ def _in_order(report: Report, planned: Sequence[str]) -> Report:
 def _unfinished(host: str, step: str, first: Artefact, planned: Mapping[str, StepRecord]) -> StepRecord:
     if first.kind == "file":
         return _file(host, step, first)
-    return replace(
-        planned.get(step, StepRecord(id=step, probe="", host=host, status="")),
-        host=host,
-        status="interrupted",
-        reasons=("the run ended before the step did",),
-        started=first.started,
+    record = planned.get(step, StepRecord(id=step, probe="", host=host, status=""))
+    return _broken_off(replace(record, host=host, started=first.started))
+
+
+def _broken_off(begun: StepRecord) -> StepRecord:
+    """A step under way, as it stands when nothing more is told of it."""
+    return replace(begun, status="interrupted", reasons=(f"{begun.id}: {BROKEN_OFF}",))
+
+
+def _is_broken_off(step: StepRecord) -> bool:
+    return step.status == "interrupted" and step.reasons == (f"{step.id}: {BROKEN_OFF}",)
+
+
+def _ended_at(step: StepRecord, last: float) -> StepRecord:
+    """A step that was broken off, with the time that it took until the run's last sign of life."""
+    if not (_is_broken_off(step) and step.started):
+        return step
+    return replace(step, seconds=max(0.0, last - step.started))
+
+
+def _unanswered(step: StepRecord) -> Finding:
+    """What Ctrl-C leaves of a step under way, too: it got no whole answer."""
+    return Finding(
+        id="unanswered",
+        outcome=Outcome.UNKNOWN,
+        subject=step.id,
+        summary=BROKEN_OFF,
+        host=step.host,
+        step=step.id,
     )
+
+
+def _reached(hosts: Mapping[str, HostRecord], name: str) -> HostRecord:
+    """The host's record as far as it is told; one of which something came was reached."""
+    known = hosts.get(name, HostRecord(name=name))
+    return HostRecord(name=name) if known.error == NOT_REACHED else known
 
 
 def _file(host: str, step: str, given: Artefact) -> StepRecord:

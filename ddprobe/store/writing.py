@@ -87,6 +87,10 @@ class ReportWriter:
         """Note which playbook is carried out, and with what, so that a killed run can be gone on with."""
         self._event("playbook", record=record)
 
+    def begin(self, record: StepRecord) -> None:
+        """Note that a step is under way, and what it asks with: what it has collected can be judged if it never ends."""
+        self._event("begin", record=record)
+
     def answer(self, host: str, step: str, result: Result) -> None:
         """Keep an answer: its bytes as files, and that it came."""
         with self._lock:

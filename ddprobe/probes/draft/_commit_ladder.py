@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ddprobe import arms
@@ -29,6 +29,16 @@ COLD_CHECK_AT = 16 * 1024
 """The longest context at which a prompt is computed without the prefix cache, to compare."""
 
 
+@dataclass(frozen=True, slots=True)
+class TooShort:
+    """A context that a text does not fit into."""
+
+    arm: str
+    context: int
+    least: int
+    """Tokens that the text takes."""
+
+
 class Ladder:
     """What is sent to one server, and what came of it so far. It is sent once setup, sender and tokens are there."""
 
@@ -42,6 +52,7 @@ class Ladder:
         self.checks: list[CommitCheck] = []
         self.gaps: list[Gap] = []
         self.places: list[plan.Place] = []
+        self.too_short: list[TooShort] = []
         self.sent: list[Ids] = []
         self.cold = probe.cold
         self.tokens: dict[str, Ids] = {}
@@ -70,6 +81,7 @@ class Ladder:
                 if room.length(context) < least:
                     note = f"{script.label} at {context} tokens: its text takes {least} tokens"
                     self.setup = replace(self.setup, left_out=(*self.setup.left_out, note))
+                    self.too_short.append(TooShort(script.label, context, least))
                     continue
                 place = plan.Place(script, context, room.length(context))
                 ladders.setdefault(script.label, []).append(place)

@@ -150,7 +150,7 @@ class Measurement(Ladder):
             self.gaps.append(outside)
             return
         self.tokens = tokens
-        self.places = list(self._place(scripts, room, fits))
+        self._place_all(scripts, room, fits)
         self._note_plan()
         if self.places:
             yield from self._send_all()
@@ -184,6 +184,25 @@ class Measurement(Ladder):
             self.gaps.append(Gap("contexts", f"none of {', '.join(map(str, wanted))} tokens fits: {why}"))
         return tuple(fits)
 
+    def _place_all(self, scripts: Sequence[Script], room: plan.Room, fits: Sequence[int]) -> None:
+        """Plan the points. What was asked for by name, and no text or no context is long enough for, is missing."""
+        self.places = list(self._place(scripts, room, fits))
+        cites = self.setup.source[:1] if self.setup is not None else ()
+        contexts = {place.context for place in self.places}
+        named = self.probe.contexts.replace(" ", "").split(",")
+        asked = {sizes.size(word) for word in named if word and word != "auto"}
+        for context in (context for context in fits if context not in contexts):
+            first = min((one for one in self.too_short if one.context == context), key=lambda one: one.least)
+            if context in asked or not self.places:
+                why = f"not sent: the text of {first.arm} takes {first.least} tokens"
+                self.gaps.append(Gap(f"context {context}", why, cites))
+        arms = {place.script.label for place in self.places}
+        for label in dict.fromkeys(one.arm for one in self.too_short if one.arm not in arms):
+            if self.places and self.probe.arms:
+                least = min(one.least for one in self.too_short if one.arm == label)
+                why = f"not sent: its text takes {least} tokens, more than any of the contexts"
+                self.gaps.append(Gap(label, why, cites))
+
     def _not_sent(self, subject: str, why: str, shown: str = "") -> None:
         """Something that was asked for by name may not be sent: it is missing from the answer."""
         assert self.setup is not None
@@ -212,7 +231,7 @@ class Measurement(Ladder):
         fits = self._fitting(room, wanted) if scripts else ()
         if fits:
             self.tokens = tokenizer.in_words(scripts, max(fits), self.probe.seed)
-            self.places = list(self._place(scripts, room, fits))
+            self._place_all(scripts, room, fits)
             self._note_plan()
         if verbatim and self.setup is not None:
             words = len(plan.in_words(self.probe.text))
