@@ -51,12 +51,12 @@ KEYS = {
     "source_lines", "target_tensors", "tensors_from", "cites", "measures",
 }  # fmt: skip
 # What each of these reads is there or means its default, so that none of them can be in doubt.
-NEVER_UNKNOWN = {"RT16", 
+NEVER_UNKNOWN = {
     "DC01", "DC03", "DC04", "DC12", "DC20", "DC22", "DC24", "DC27", "DC30", "DC31", "DC33", "DC37", "DC41", "DC43", "DC44",
     "SA02", "SA03", "SA07", "SA09", "SA11", "SA12", "SA13", "SA15", "EN02", "EN03", "EN04", "MC02", "MC03", "MC05", "MC12", "MC14",
     "SA14", "SE01", "SE02", "SE03", "ST01", "ST02", "ST03", "ST04", "ST05", "ST06",
     "DC13", "DC15", "DC16", "DC17", "DC18", "DC19", "DC38", "DC39", "DC42", "DC47", "DC48", "SA17", "SA18", "SA21", "SA22",
-    "SA23", "RT14", "RT15", "GP05", "GP08", "GP12",
+    "SA23", "RT14", "RT15", "RT16", "GP05", "GP08", "GP12",
 }  # fmt: skip
 MEASURED: dict[str, type[Fact]] = {
     kind.__name__: kind
