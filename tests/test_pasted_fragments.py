@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from ddprobe import evidence, lints, verdicts
+from ddprobe.blocks import Table
 from ddprobe.evidence.document import of_bytes
 from ddprobe.facts import Acceptance, CommitPoint, DecodeSeries, ServerArgs
 from ddprobe.model import Fact, Outcome, Verdict
 from ddprobe.parsing import acceptance, python_repr, shell_words
+from ddprobe.render import evidencefiles
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import figures
 
@@ -389,3 +391,22 @@ def test_nothing_right_in_few_steps_is_said_with_low_confidence(steps: int, conf
     verdict = only(points(1.0, verify_steps=steps))
     assert (verdict.name, verdict.confidence) == (DEAD, confidence)
     assert (f"64 verify steps a point: the smallest has {steps}" in verdict.missing) is (steps < 64)
+
+
+# --- what is shown of points ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("beside", "share"),
+    [((SPECULATES,), "50 %"), ((), "–"), ((PLAIN,), "–")],
+    ids=["arguments tell the ceiling", "nobody tells it", "nothing is drafted"],
+)
+def test_the_share_of_a_point_by_the_servers_arguments(beside: tuple[str, ...], share: str) -> None:
+    """4.50 of blocks of 8 is half of what drafts can add."""
+    facts = facts_of(*beside, "context,accept_len\n1k,4.5\n")
+    (table,) = [
+        block
+        for block in evidencefiles._points(facts)
+        if isinstance(block, Table) and "share" in str(block.columns)
+    ]
+    assert share in table.rows[0]

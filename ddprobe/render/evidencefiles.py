@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from ddprobe.blocks import Block, Heading, Paragraph, Table
 from ddprobe.facts import (
@@ -117,7 +118,26 @@ def _points(facts: Sequence[Fact]) -> Iterator[Block]:
     if purposes - {"step-time", "step-time again", "plain", "plain again"}:
         from ddprobe.probes.draft.commit import DraftCommit
 
-        yield from DraftCommit().show(facts)
+        yield from DraftCommit().show(_with_ceilings(facts))
+
+
+def _with_ceilings(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Points whose ceiling the server's arguments or its log tell, as verdicts take it."""
+    from ddprobe.verdicts.case import Case
+    from ddprobe.verdicts.collected import figures
+
+    most = figures.ceiling(Case(tuple(facts), ()))
+    if most is None or most < 2:
+        return tuple(facts)
+    return tuple(
+        replace(fact, ceiling=most, share_of_ceiling=(fact.commit_mean - 1) / (most - 1))
+        if isinstance(fact, CommitPoint)
+        and fact.ceiling is None
+        and fact.commit_mean is not None
+        and fact.commit_mean <= most
+        else fact
+        for fact in facts
+    )
 
 
 def _logs(facts: Sequence[Fact]) -> Iterator[Block]:
