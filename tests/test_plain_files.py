@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,10 +15,12 @@ import pytest
 
 from ddprobe import plainfile, runner, store
 from ddprobe.cli import app, measuring
+from ddprobe.cli.checks import ssh
 from ddprobe.lab import hosts
-from ddprobe.model import Step
+from ddprobe.model import Outcome, Step
 from ddprobe.probes.draft.config import DraftConfig
 from ddprobe.store import EVENTS, MANIFEST, REPORT, ReportWriter
+from tests import books
 from tests.lab_session import LabSession
 
 pytestmark = pytest.mark.timeout(60)
@@ -219,6 +222,29 @@ def test_a_hosts_file_named_by_the_environment_too(
     monkeypatch.setenv("DDPROBE_HOSTS", str(tmp_path / "pipe"))
     code, _, err = said(capsys, "hosts")
     assert (code, err) == (2, f"ddprobe: $DDPROBE_HOSTS names {tmp_path}/pipe: it is no plain file\n")
+
+
+def test_files_that_the_hosts_file_names_are_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with books.field(tmp_path) as field:
+        for key in ("identity_file", "known_hosts"):
+            hosts_file = Path(field.hosts("a"))
+            changed = re.sub(rf"{key}: .*", f"{key}: {tmp_path / 'pipe'}", hosts_file.read_text())
+            hosts_file.write_text(changed)
+            words = ["probe", "host.reach", "a", "--hosts", str(hosts_file)]
+            assert said(capsys, *words, "--reports", str(tmp_path / "r"))[0] == 3
+
+
+def test_doctor_waits_for_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for check in (
+        ssh.key(tmp_path / "pipe", "key"),
+        ssh.ssh_config(tmp_path / "pipe"),
+        ssh.known_hosts(tmp_path / "pipe"),
+    ):
+        assert (check.outcome, "it is no plain file" in check.says) == (Outcome.FAIL, True)
 
 
 def test_a_file_that_becomes_a_pipe_meanwhile_is_not_waited_for(

@@ -18,11 +18,14 @@ from typing import Any
 
 import paramiko
 
+from ddprobe import plainfile
 from ddprobe.errors import HostKeyChanged, HostKeyUnknown
 from ddprobe.sessions.sshconfig import OPENSSH_ADVICE, Hop, short
 
 CERT_AUTHORITY = "@cert-authority"
 REVOKED = "@revoked"
+MAX_FILE = 64 * 1024 * 1024
+"""Bytes of a known_hosts file, at most: some 300,000 keys."""
 _WRITING = threading.Lock()
 
 # What a key's own type is called → the algorithms that can prove it, best first.
@@ -52,7 +55,7 @@ def lookup(files: Iterable[Path], name: str) -> tuple[KnownKey, ...]:
 
 def _lines(path: Path, name: str) -> Iterator[KnownKey]:
     try:
-        text = path.read_bytes().decode("utf-8", "replace")
+        text = plainfile.read(path, MAX_FILE).decode("utf-8", "replace")
     except OSError:
         return
     for number, line in enumerate(text.splitlines(), 1):

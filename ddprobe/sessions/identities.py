@@ -22,6 +22,7 @@ import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.agent import AgentSSH
 
+from ddprobe import plainfile
 from ddprobe.errors import NotAuthenticated
 from ddprobe.sessions.dial import Limit
 from ddprobe.sessions.sshconfig import OPENSSH_ADVICE, Hop
@@ -123,7 +124,7 @@ class Identities:
     def _from_file(self, path: Path) -> Iterator[_Identity]:
         """The key in the file; with its certificate first, where one lies beside it."""
         try:
-            if path.read_bytes()[:5].startswith(_PUBLIC):
+            if plainfile.read(path, _MAX_KEY_FILE).startswith(_PUBLIC):
                 return
             key = self._load(path)
         except (OSError, ValueError, TypeError, paramiko.SSHException, UnsupportedAlgorithm) as error:
@@ -159,7 +160,8 @@ def _read_key(path: Path, passphrase: str | None) -> paramiko.PKey:
 def _reason(error: Exception) -> str:
     if isinstance(error, PermissionError):
         return "it may not be read"
-    return " ".join(str(error).split())[:120] or type(error).__name__
+    told = plainfile.said(error) if isinstance(error, OSError) else str(error)
+    return " ".join(told.split())[:120] or type(error).__name__
 
 
 def _label(key: paramiko.AgentKey) -> str:
@@ -170,8 +172,7 @@ def _public_blob(path: Path) -> bytes | None:
     """The public half of a key file, from the `.pub` beside it or from its own clear part."""
     for candidate in (path.with_name(f"{path.name}.pub"), path):
         try:
-            with candidate.open("rb") as file:
-                data = file.read(_MAX_KEY_FILE)
+            data = plainfile.read(candidate, _MAX_KEY_FILE)
         except OSError:
             continue
         try:

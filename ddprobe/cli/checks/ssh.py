@@ -11,10 +11,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from ddprobe import plainfile
 from ddprobe.cli.checks.check import Check
 from ddprobe.errors import DdprobeError
 from ddprobe.model import Host, Outcome
 from ddprobe.render import count
+from ddprobe.sessions.hostkeys import MAX_FILE
 
 SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 _SECONDS = 10
@@ -81,7 +83,7 @@ def key(path: Path, subject: str) -> Check:
     """One private key file: readable by the person, and by nobody else."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        head = path.read_bytes()[:4096]
+        head = plainfile.read(path, MAX_FILE)[:4096]
     except OSError as error:
         return Check(Outcome.FAIL, subject, f"{path}: {error.strerror}", "login with this key will fail")
     if mode & 0o077:
@@ -117,7 +119,7 @@ def ssh_config(path: Path) -> Check:
     if not path.exists():
         return Check(Outcome.PASS, "ssh_config", f"{path} does not exist; ssh's defaults hold")
     try:
-        text = path.read_text("utf-8", "replace")
+        text = plainfile.read(path, MAX_FILE).decode("utf-8", "replace")
     except OSError as error:
         return Check(
             Outcome.FAIL, "ssh_config", f"{path}: {error.strerror}", "aliases and users in it are not known"
@@ -161,7 +163,7 @@ def known_hosts(path: Path) -> Check:
             "connect once with ssh and compare the fingerprint, or set `host_key: accept-new`",
         )
     try:
-        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+        lines = plainfile.read(path, MAX_FILE).decode("utf-8", "replace").splitlines()
     except OSError as error:
         return Check(Outcome.FAIL, "known_hosts", f"{path}: {error.strerror}", "every host is refused")
     entries = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"]
