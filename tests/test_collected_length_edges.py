@@ -324,10 +324,10 @@ def test_the_limit_is_told_with_what_stands_on_either_side() -> None:
 def test_a_fall_in_a_log_is_told_with_its_ends() -> None:
     found = ruling(BUG, log(*bins(4.0, 3.0, 1.0, 1.0)), findings=POSITION)
     assert found.explains == 3.0
-    assert (
-        found.verdict.reasons[0] == "the log commits 3.00 up to 8k tokens and nothing from 16k on (8 lines)"
+    assert found.verdict.reasons[0] == (
+        "the log commits 3.00 at about 6k tokens, and nothing from about 24k on (8 lines)"
     )
-    assert found.verdict.next[1] == "ddprobe commit-probe --arms repeat --contexts 4096,32768"
+    assert found.verdict.next[1] == "ddprobe commit-probe --contexts 1k,6k,24k --arms repeat"
 
 
 @pytest.mark.parametrize(

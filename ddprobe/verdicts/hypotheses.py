@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ddprobe.facts import GpuSample
 from ddprobe.model import Cite, Finding, Hypothesis, Outcome, Verdict
+from ddprobe.parsing import sizes
 from ddprobe.verdicts import gpu_state, launch_or_cpu_bound, said, standing, thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import attention_kernel_bottleneck as collected_attention
@@ -97,11 +98,7 @@ def _breaks_with_length(judged: Judged) -> Told:
         return supported
     dead = judged.verdict("drafter_dead")
     if dead is not None:
-        return (
-            REFUTED,
-            f"it is so at the shortest length: {dead.reasons[0] if dead.reasons else dead.name}",
-            dead.cites[:4],
-        )
+        return _dead_by_length(judged, dead)
     found = reach(judged.case)
     if standing.easy_works(judged.case) and found.works and judged.excluded.get("far_kv"):
         return REFUTED, f"repeated text holds at every length; {judged.excluded['far_kv']}", ()
@@ -112,6 +109,18 @@ def _breaks_with_length(judged: Judged) -> Told:
     if held:
         return UNTESTED, f"{held[1]} for text that stays near; a far copy was not measured", held[2]
     return UNTESTED, *said.at_lengths(judged.case, "commit length")
+
+
+def _dead_by_length(judged: Judged, dead: Verdict) -> Told:
+    """A drafter that is dead at a short length is not broken by a greater one; of figures without a length nobody knows."""
+    why = dead.reasons[0] if dead.reasons else dead.name
+    collected = judged.case.setup is None and figures.easy(judged.case) is None
+    if not collected:
+        return REFUTED, f"it is so at the shortest length: {why}", dead.cites[:4]
+    least = figures.shortest(judged.case)
+    if least is None:
+        return UNTESTED, f"no context is told: {why}", dead.cites[:4]
+    return REFUTED, f"it is so from {sizes.short(least)} tokens on: {why}", dead.cites[:4]
 
 
 def _positions(judged: Judged) -> Told:

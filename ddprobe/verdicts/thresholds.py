@@ -88,6 +88,8 @@ HARDLY = 1.25
 """A mean at or below it beyond a limit that an error names: drafters past their last position keep 1.1 to 1.2."""
 LIMIT_LINES = 4
 """Log lines on either side of such a limit."""
+NEAR_ENOUGH = 16384
+"""Tokens of context up to which log lines of nothing tell a dead drafter: beyond, its length may be why."""
 LINES_OF_NOTHING = 16
 """Lines of a log, each of tens of steps, in which nothing is right: more than a short request's end."""
 NOTHING_RIGHT = 1.05

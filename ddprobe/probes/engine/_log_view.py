@@ -227,7 +227,9 @@ def _bin(each: DecodeBin) -> tuple[str, ...]:
 def _caption(series: DecodeSeries) -> str:
     said = []
     if series.rate_definition:
-        said.append(f"The accept rate is {series.rate_definition}")
+        said.append(
+            f"Accept rate: drafts that were right, (len − 1) / K; the log's own figure is {series.rate_definition}"
+        )
     if series.draft_tokens is not None:
         said.append(f"K = {series.draft_tokens} drafted tokens per step")
     return "; ".join(said) + "." if said else ""

@@ -112,11 +112,11 @@ def _by_logs(case: Case) -> Ruling | None:
         best <= thresholds.NOTHING_AT_BEST and bool(case.logs) and all(map(figures.gets_nothing, case.logs))
     )
     weak = most is not None and best < 1 + thresholds.DEAD_SHARE * (most - 1) and bool(wired)
-    if not (nothing or weak) or not _enough(case, every, nothing):
+    if not (nothing or weak) or not _enough(case, every, nothing) or figures.far_only(case):
         return None
     scope = f" of {most}" if most else ""
     reasons = [
-        f"no log line or counter shows more than {best:.2f}{scope} tokens per step"
+        f"no log and no counter comes to more than {best:.2f}{scope} tokens per step"
         + ("; even hard text gives 1.1 to 1.6" if nothing else ""),
         *_after_first(case),
     ]

@@ -74,12 +74,10 @@ def ceiling(case: Case) -> int | None:
     if told:
         return max(told)
     served = server(case)
-    if served is not None:
-        whole = served.number("num_speculative_tokens")
-        if whole:
-            return whole + 1
-        if served.engine == "sglang" and served.block_size():
-            return served.block_size()
+    if served is not None and (
+        most := served.ceiling() or (served.block_size() if served.engine == "sglang" else None)
+    ):
+        return most
     drafts = [log.draft_tokens for log in case.logs if log.draft_tokens]
     drafts += [figure.draft_tokens for figure in case.stated if figure.draft_tokens]
     return max(drafts) + 1 if drafts else None
@@ -248,6 +246,17 @@ def one_running(log: DecodeSeries) -> tuple[DecodeBin, ...]:
         return ()
     best = max(by_running, key=lambda running: (len(by_running[running]), -running))
     return tuple(sorted(by_running[best], key=lambda bin: bin.low))
+
+
+def shortest(case: Case) -> int | None:
+    """Tokens of context that no log line which states a commit has less than; None where none tells a context."""
+    return min((bin.low for log in case.logs for bin in speaking(log)), default=None)
+
+
+def far_only(case: Case) -> bool:
+    """Whether logs tell contexts, and none short enough to show a drafter apart from what a length does to it."""
+    least = shortest(case)
+    return least is not None and least >= thresholds.NEAR_ENOUGH
 
 
 def step_ms(bin: DecodeBin) -> float | None:

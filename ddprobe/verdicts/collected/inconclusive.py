@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ddprobe.facts import CommitPoint, CommitRequest
 from ddprobe.model import Fact, Finding, Verdict
+from ddprobe.parsing import sizes
 from ddprobe.verdicts import thresholds, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.collected import causes, figures, stated
@@ -106,6 +107,15 @@ def _found(case: Case) -> tuple[str, list[str], list[str]]:
         if len(easy.points) == 1:
             return "", told, ["repeated text at a second, greater length"]
         return "", told, []
+    if figures.far_only(case) and all(map(figures.gets_nothing, case.logs)):
+        least = sizes.short(figures.shortest(case) or 0)
+        return (
+            "",
+            [
+                f"nothing in the log is right, and all of it is of {least} tokens and more: dead, or broken by the length alone"
+            ],
+            [f"log lines, or repeated text, of prompts at {thresholds.SHORT} tokens or fewer"],
+        )
     loops = [p for p in case.every(CommitPoint) if figures.looping(p) and p.commit_mean]
     told = [
         f"{point.arm} commits {mean(point):.2f}, and its output goes in a circle: that is no figure of a drafter"

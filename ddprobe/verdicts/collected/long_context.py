@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from ddprobe.facts import CommitPoint, Limit
+from ddprobe.facts import CommitPoint, DecodeBin, DecodeSeries, Limit
 from ddprobe.model import Finding, Verdict
 from ddprobe.parsing import sizes
 from ddprobe.verdicts import thresholds, words
@@ -201,35 +201,51 @@ def _log_edge(case: Case) -> Ruling | None:
         if not alive or not nothing or (*alive, *nothing) != bins:
             continue
         lines = sum(bin.lines for bin in nothing)
-        if not found and lines < thresholds.LINES_OF_NOTHING:
+        last, first = figures.middle(alive[-1]), figures.middle(nothing[0])
+        named = found if _explains(case, first) else ()
+        if not named and lines < thresholds.LINES_OF_NOTHING:
             continue
         best = figures.bin_mean(alive[-1])
-        which = (
-            ()
-            if found
-            else ("the drafter's config.json and the server's arguments: which limit lies there?",)
-        )
         return Ruling(
             Verdict(
                 name="long_context_bug",
-                kind="rope_position" if found else "",
-                confidence="medium" if found else "low",
+                kind="rope_position" if named else "",
+                confidence="medium" if named else "low",
                 reasons=(
-                    f"the log commits {best:.2f} up to {sizes.short(alive[-1].high)} tokens and nothing from "
-                    f"{sizes.short(nothing[0].low)} on ({lines} lines)",
-                    *causes.named(found),
+                    f"the log commits {best:.2f} at about {sizes.short(round(last))} tokens, and nothing from about "
+                    f"{sizes.short(round(first))} on ({lines} lines)",
+                    *causes.named(named),
                 ),
-                cites=words.cites(log) + causes.cites(found),
+                cites=words.cites(log) + causes.cites(named),
                 ruled_out=("hard text: even that gives 1.1 to 1.6, not nothing",),
-                missing=("repeated text on both sides of the edge", *which),
+                missing=("repeated text on both sides of the edge", *(() if named else _unknown_limit(case))),
                 next=(
-                    *causes.advice(found),
-                    f"ddprobe commit-probe --arms repeat --contexts {alive[-1].low},{nothing[0].high}",
+                    *causes.advice(named),
+                    words.command(case, ["repeat"], [1024, round(last), round(first)]),
                 ),
             ),
             explains=best,
         )
     return (_at_limit(case, found) or _lost_windows(case, found)) if found else None
+
+
+def _explains(case: Case, first: float) -> bool:
+    """Whether a limit that is known lies below where nothing is right any more; without one, the error itself names it."""
+    limits = [
+        limit for limit in figures.limits(case) if limit.kind in ("rope_position", "draft_length_limit")
+    ]
+    return not limits or any(limit.tokens <= first * (1 + thresholds.EDGE_SLACK) for limit in limits)
+
+
+def _unknown_limit(case: Case) -> tuple[str, ...]:
+    """What would tell which limit lies there."""
+    served = figures.server(case)
+    absent = []
+    if served is None or (served.drafter is None and not served.drafts_with_own_layers):
+        absent.append("the drafter's config.json")
+    if served is None or not served.arguments_known:
+        absent.append("the server's arguments")
+    return (f"{' and '.join(absent)}: which limit lies there?",) if absent else ()
 
 
 def _at_limit(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
@@ -245,7 +261,11 @@ def _at_limit(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
         for limit in limits:
             below = [bin for bin in bins if figures.middle(bin) <= limit.tokens]
             beyond = [bin for bin in bins if figures.middle(bin) > limit.tokens]
-            if not below or not beyond:
+            if not beyond:
+                continue
+            if not below:
+                if (far := _beyond_alone(case, log, beyond, limit, found)) is not None:
+                    return far
                 continue
             good = min(map(figures.bin_mean, below))
             bad = max(map(figures.bin_mean, beyond))
@@ -270,6 +290,33 @@ def _at_limit(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
                 explains=good / bad,
             )
     return None
+
+
+def _beyond_alone(
+    case: Case, log: DecodeSeries, beyond: Sequence[DecodeBin], limit: Limit, found: tuple[Finding, ...]
+) -> Ruling | None:
+    """A log that holds contexts beyond the limit only: it explains that nothing is right, and a dead drafter would, too."""
+    worst = max(map(figures.bin_best, beyond))
+    lines = sum(bin.lines for bin in beyond)
+    if worst > thresholds.NOTHING_RIGHT or lines < thresholds.LIMIT_LINES or not figures.far_only(case):
+        return None
+    return Ruling(
+        Verdict(
+            name="long_context_bug",
+            kind=limit.kind,
+            confidence="low",
+            reasons=(
+                f"no line of the log commits more than {worst:.2f}, and all of its contexts lie beyond {_named(limit)} "
+                f"({lines} lines)",
+                *causes.named(found),
+            ),
+            cites=words.cites(log) + causes.cites(found),
+            ruled_out=("hard text: even that gives 1.1 to 1.6, not nothing",),
+            missing=("lines of prompts below that length: a dead drafter would look the same beyond it",),
+            next=(*causes.advice(found), words.command(case, ["repeat"], [1024, *_beside([limit])])),
+        ),
+        explains=2.0,
+    )
 
 
 def _lost_windows(case: Case, found: tuple[Finding, ...]) -> Ruling | None:
