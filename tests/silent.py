@@ -18,6 +18,9 @@ class SilentWriter(ReportWriter):
     def playbook(self, record: PlaybookRecord) -> None:
         pass
 
+    def begin(self, record: StepRecord) -> None:
+        pass
+
     def answer(self, host: str, step: str, result: Result) -> None:
         pass
 
