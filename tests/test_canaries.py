@@ -281,7 +281,8 @@ def test_no_canary_gets_out_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     handler = logging.StreamHandler(log)
     root, ours = logging.getLogger(), logging.getLogger("ddprobe")
     monkeypatch.setattr(root, "handlers", [handler])
-    monkeypatch.setattr(ours, "level", logging.DEBUG)
+    monkeypatch.setattr(ours, "level", ours.level)
+    ours.setLevel(logging.DEBUG)  # which forgets, too, what was off in an earlier test
 
     def opener(host: Host, redactor: Redactor, cancelled: threading.Event) -> Session:
         if host.name == "dead":
