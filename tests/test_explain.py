@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from ddprobe.cli import app, explanations
+from ddprobe.cli.explanations import code
+from ddprobe.cli.explanations import verdicts as verdict_pages
 from ddprobe.lints import table
 from ddprobe.lints.lint import Lint
 from ddprobe.model import VERDICTS
 from ddprobe.rejudging import CHANGED, DAMAGED
 from ddprobe.runner import NOT_KEPT
+from ddprobe.verdicts import startup_incompatible
 from ddprobe.verdicts.hypotheses import HYPOTHESES
+from ddprobe.verdicts.kinds import KINDS
 
 
 @pytest.mark.parametrize("lint", table.every(), ids=lambda lint: lint.id)
@@ -53,6 +57,33 @@ def test_gaps_in_a_page_are_explained(id: str, gaps: bool, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert ("… stands for what is found." in out) is gaps
     assert ("…" in out.replace("… stands for", "")) is gaps
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdicts"),
+    [
+        ("rope_position", ["long_context_bug"]),
+        ("commit-path", ["metric_inconsistency"]),
+        ("beyond_a_length", ["launch_or_cpu_bound", "spec_net_loss"]),
+    ],
+)
+def test_a_kind_leads_to_the_verdicts_that_have_it(kind: str, verdicts: list[str]) -> None:
+    pages = explanations.pages(kind)
+    assert [page["id"] for page in pages] == verdicts
+    assert all(kind.replace("-", "_") in page["kinds"] for page in pages)
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_every_kind_that_the_code_gives_is_explained(name: str) -> None:
+    modules = [module for module in verdict_pages._verdict_modules() if name in verdict_pages._names(module)]
+    given = {
+        kind for module in modules for kind in verdict_pages._keyword(code.tree(module), "kind", name)
+    } - {code.GAP, ""}
+    assert given <= set(KINDS.get(name, {}))
+
+
+def test_the_kinds_of_a_start_are_explained() -> None:
+    assert {kind for kind, _ in startup_incompatible._KINDS} | {"other"} == set(KINDS["startup_incompatible"])
 
 
 def test_an_outcome_that_depends_is_said_as_both() -> None:

@@ -44,7 +44,7 @@ def explain(
     pages = explanations.pages(id)
     if not pages:
         shown = id if len(id) <= LONGEST else f"{id[:LONGEST]}…"
-        near = nearest(id, explanations.known()) or nearest(id.upper(), explanations.known())
+        near = nearest(id, explanations.findable()) or nearest(id.upper(), explanations.findable())
         raise UsageError(
             f"nothing here is called {shown!r}", near or "ids are those of a report: DC20, drafter_dead"
         )

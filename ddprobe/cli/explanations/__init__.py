@@ -8,7 +8,7 @@ from ddprobe.blocks import Block, Paragraph, Table
 from ddprobe.cli.explanations import findings, hypotheses, lints, verdicts
 from ddprobe.lints import table
 from ddprobe.model import VERDICTS
-from ddprobe.verdicts import words
+from ddprobe.verdicts import kinds, words
 from ddprobe.verdicts.hypotheses import HYPOTHESES
 
 _DRAWN = {
@@ -31,13 +31,22 @@ def known() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*of_lints, *VERDICTS, *findings.known(), *HYPOTHESES]))
 
 
+def findable() -> tuple[str, ...]:
+    """The same, and the kinds of verdicts: they lead to the pages of these."""
+    return (*known(), *dict.fromkeys(kind for each in kinds.KINDS.values() for kind in each))
+
+
 def pages(word: str) -> tuple[dict[str, Any], ...]:
-    """The pages that a word names: those of every lint with that alias, of a verdict and of a hypothesis of one name."""
+    """The pages that a word names: those of every lint with that alias, of a verdict and of a hypothesis of one name, of every
+    verdict with that kind.
+    """
     name = word.lower().replace("-", "_")
     finding = findings.named(word)
+    of_kind = () if name in VERDICTS else kinds.verdicts_of(name)
     return (
         *(lints.page(lint) for lint in table.named(word)),
         *((verdicts.page(name),) if name in VERDICTS else ()),
+        *map(verdicts.page, of_kind),
         *((hypotheses.page(name),) if name in HYPOTHESES else ()),
         *((findings.page(finding),) if finding else ()),
     )

@@ -13,6 +13,7 @@ from ddprobe.blocks import Block, Heading, Pairs, Paragraph, Table
 from ddprobe.cli.explanations import code
 from ddprobe.model import VERDICTS, Outcome
 from ddprobe.verdicts import collected, healthy, inconclusive, thresholds, words
+from ddprobe.verdicts.kinds import KINDS
 
 MEASURED, COLLECTED, EITHER = "after a commit probe", "on files and logs", "on either"
 """What a verdict is given on."""
@@ -42,7 +43,7 @@ def page(name: str) -> dict[str, Any]:
         "id": name,
         "question": (ast.get_docstring(code.tree(main)) or "").partition("\n")[0] if main else "",
         "outcome": VERDICTS[name].label,
-        "kinds": sorted({kind for tree in trees for kind in _keyword(tree, "kind", name)} - {code.GAP, ""}),
+        "kinds": list(KINDS.get(name, {})),
         "given": list(_given(modules)),
         "thresholds": list({each["name"]: each for each in used}.values()),
         **{
@@ -61,10 +62,14 @@ def blocks(page: dict[str, Any]) -> tuple[Block, ...]:
             (
                 ("says", words.meaning(page["id"], "")),
                 *((each["evidence"], each["when"]) for each in page["given"]),
-                *((("kinds", ", ".join(page["kinds"])),) if page["kinds"] else ()),
             )
         )
     )
+    told = KINDS.get(page["id"], {})
+    if told:
+        shown.append(
+            Table(("kind", "what it says"), tuple(told.items()), title="Kinds, in brackets behind its name")
+        )
     if page["thresholds"]:
         rows = tuple((each["name"], str(each["value"]), each["about"]) for each in page["thresholds"])
         shown.append(
