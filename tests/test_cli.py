@@ -522,7 +522,7 @@ def test_the_demo_does_the_main_job_and_says_that_it_is_a_lab(
     for step in ("gpu", "logs", "commit", "step-time"):
         assert f"── {step}  lab-" in told
     for step in ("config", "server", "grep", "read", "attention"):
-        assert f"\n✓ {step}  lab-gpu01: " in told
+        assert f"\n· {step}  lab-gpu01: " in told
         assert f"(evidence/lab-gpu01/{step}/)" in " ".join(told.split())
     assert "metric_inconsistency (commit_path)" in told
     assert "commit_lens = accept_len + 1" in told

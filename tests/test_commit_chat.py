@@ -279,3 +279,10 @@ def test_a_plan_shows_what_a_chat_may_cost_at_most() -> None:
         "chat", "chat thinking", "chat plain",
     ]  # fmt: skip
     assert record.reasons == ()
+
+
+def test_a_url_where_nothing_listens_is_said_to_be_one() -> None:
+    record = probed(hosts.healthy(), arms="repeat", url="http://127.0.0.1:1")
+    (reason,) = record.reasons
+    assert "nothing answers at http://127.0.0.1:1 (connection refused)" in reason
+    assert "engines known" not in reason

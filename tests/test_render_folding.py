@@ -114,7 +114,7 @@ LONG = (
 @pytest.mark.usefixtures("inventory")
 def test_in_a_long_run_only_what_measures_and_gpus_and_logs_are_seen_whole() -> None:
     lines = shown(report(steps=LONG)).splitlines()
-    assert lines[0] == "✓ server  gpu1: Servers of xxxxxxxxx: s0, s1 and 28 more  (evidence/gpu1/server/)"
+    assert lines[0] == "· server  gpu1: Servers of xxxxxxxxx: s0, s1 and 28 more  (evidence/gpu1/server/)"
     assert [line.split()[1] for line in lines if line.startswith("── ")] == ["gpu", "logs", "commit", "speed"]
     assert any(line.startswith("? grep  gpu1  incomplete: Servers of") for line in lines)
     assert any(line.startswith("- more  gpu1  skipped") for line in lines)

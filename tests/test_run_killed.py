@@ -137,7 +137,10 @@ def test_a_run_killed_at_any_moment_is_readable_and_goes_on(
     assert expected
     drawn = random.Random(SEED)
     kept = 0
-    for number in range(moments):
+    # On a busy machine the first few may all come before a step is done.
+    for number in range(4 * moments):
+        if number >= moments and kept:
+            break
         reports = tmp_path / str(number)
         child = forks.begin(*words, *options, "--reports", str(reports), "--json")
         folder = started(reports)

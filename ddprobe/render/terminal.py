@@ -128,7 +128,8 @@ def _title(view: StepView) -> Text:
 def _brief(console: Console, view: StepView) -> None:
     """What the step came to, and where its evidence lies, in a line."""
     statuses = list(dict.fromkeys(status for _, status, _ in view.troubles)) or ["done"]
-    mark, style = ("✓", "green") if statuses == ["done"] else _sign(statuses[0])
+    # What it found has signs of its own: that a step is done says nothing of it.
+    mark, style = ("·", "dim") if statuses == ["done"] else _sign(statuses[0])
     title = _title(view)
     if statuses != ["done"]:
         title.append(f"  {render.together(statuses)}", style)

@@ -159,11 +159,11 @@ def _choose(
         at_url = next((server for server in servers if server.base == url), None)
         if at_url is not None:
             return engines.TABLE[at_url.engine], url, at_url
-        engine = engines.TABLE.get(host.engine or "") or (yield from _recognise(url, prefix))
+        engine = engines.TABLE.get(host.engine or "")
         if engine is None:
-            raise NoTarget(
-                Gap(url, "what answers there is none of the engines known; name it with --engine"), known
-            )
+            engine, why = yield from _recognise(url, prefix)
+            if engine is None:
+                raise NoTarget(Gap(url, why), known)
         return engine, url, None
     if not servers:
         what = engines.TABLE[host.engine].title if host.engine in engines.TABLE else "inference"
@@ -191,13 +191,16 @@ def _choose(
     return engines.TABLE[server.engine], server.base, server
 
 
-def _recognise(url: str, prefix: str) -> Generator[Asked, Any, Engine | None]:
-    """The engine at a url that no process tells, by what its /v1/models says of its owner."""
+def _recognise(url: str, prefix: str) -> Generator[Asked, Any, tuple[Engine | None, str]]:
+    """The engine at a url that no process tells, by what its /v1/models says of its owner; else why it is not known."""
     answer = yield HttpRequest(
         key=f"{prefix}url-models", method="GET", path="/v1/models", base=url, timeout=engines.HTTP_TIMEOUT
     )
+    if answer.status is None:
+        return None, answer.trouble
     owners = [model.get("owned_by") for model in items(mapping(document({"": answer}, "")).get("data"))]
-    return next((engines.TABLE[str(owner)] for owner in owners if owner in engines.TABLE), None)
+    engine = next((engines.TABLE[str(owner)] for owner in owners if owner in engines.TABLE), None)
+    return engine, "what answers there is none of the engines known; name it with --engine"
 
 
 def _alive(
