@@ -9,7 +9,7 @@ import pytest
 
 from ddprobe.facts import CommitPoint, CommitRequest, Limit, ModelConfig, PlannedPoint
 from ddprobe.model import Fact, Finding, Outcome, Verdict
-from ddprobe.verdicts import long_context_bug, long_context_decay
+from ddprobe.verdicts import long_context_bug, long_context_decay, words
 from ddprobe.verdicts.case import Case
 from ddprobe.verdicts.ladder import ladders
 from tests.test_verdicts import (
@@ -445,3 +445,12 @@ def test_a_ladder_lists_what_does_not_count() -> None:
 
 def test_no_check_of_another_name_is_taken_for_one() -> None:
     assert Case((check("sources"),)).check("first-again") is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "lengths"), [(163834, "1k,163834"), (163840, "1k,160k"), (None, "1k,160k"), (2048, "1k,2k")]
+)
+def test_a_command_asks_for_no_more_than_the_server_takes(limit: int | None, lengths: str) -> None:
+    facts = (replace(setup(()), context_limit=limit),)
+    told = words.command(Case(facts, ()), ["repeat"], [163840, 1024])
+    assert told == f"ddprobe commit-probe --contexts {lengths} --arms repeat"

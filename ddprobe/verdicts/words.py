@@ -152,8 +152,11 @@ def cites(*facts: Fact | None) -> tuple[Cite, ...]:
 
 
 def command(case: Case, arms: Iterable[str], contexts: Iterable[int] = ()) -> str:
-    """The command that measures these arms at these lengths."""
+    """The command that measures these arms at these lengths; the longest that the server takes in place of what it does not."""
     lengths = sorted(set(contexts)) or sorted({p.context_tokens for p in case.points if p.context_tokens})
+    limit = case.setup.context_limit if case.setup is not None else None
+    if limit:
+        lengths = sorted({min(length, limit) for length in lengths})
     ladder = f" --contexts {','.join(map(sizes.short, lengths))}" if lengths else ""
     return f"ddprobe commit-probe{ladder} --arms {','.join(arms)}"
 
